@@ -81,7 +81,7 @@ def played_alike(seed, rules, count):
         if rules.levels:
             slow.level = min(1 + slow.lines // 10, 20)
             slow.gravity = int(65536 / 60 / (0.8 - 0.007 * (slow.level - 1)) ** (slow.level - 1))
-        game.write_mask(state, mask)
+        game.write_mask(state, words.is_over(state), mask)
         movable = [key for key in KEYS if key in TURNS or key in ("left", "right", "soft drop")]
         changes = {key for key in movable if slow.moved(key)} | {"wait", "hard drop"}
         changes |= {"hold"} if rules.hold and not slow.falling.held else set()
@@ -139,7 +139,7 @@ def perft(state, depth):
     if depth == 0:
         return 1
     mask = np.zeros(len(KEYS), np.int8)
-    game.write_mask(state, mask)
+    game.write_mask(state, words.is_over(state), mask)
     total = 0
     for key in np.flatnonzero(mask[1:]) + 1:
         after = state.copy()

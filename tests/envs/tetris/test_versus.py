@@ -5,10 +5,9 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from mergefall.tetris import game as words
-from mergefall.tetris.keys import KEYS
+from mergefall.tetris.keys import KEYS, match
 from mergefall.tetris.keys.game import PENDING, get
 from mergefall.tetris.keys.reference import Game
-from mergefall.tetris.versus import batch
 from mergefall.tetris.versus.parallel import AGENTS, parallel_env
 from mergefall.tetris.versus.rules import Rules
 from mergefall.words import stream_from_seed
@@ -35,7 +34,7 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
     rules = Rules(cols=4, rows=16, gravity=0.4, garbage={"rows": 0, "moves": 0.5})
     state = rules.new_states(1)[0]
     state[words.STREAM] = stream_from_seed(seed)
-    batch.begin_match(state, rules.pool(None), True)
+    match.begin(state, rules.pool(None), True)
     streams = [Stream(seed, rules), Stream(seed, rules)]
     own = slow_side(streams[0], rules)
     streams[1].state = streams[0].bits()
@@ -51,15 +50,15 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
         other.pending += own.sent - before[0]
         sent += other.sent - before[1]
         state[state.size // 2 + words.ILLEGAL] = KEYS.index(keys[1])
-        _, over, *_ = batch.step_match(state, KEYS.index(keys[0]))
-        for half, game, stream in zip(batch.halves(state), (own, other), streams, strict=True):
+        _, over, *_ = match.step(state, KEYS.index(keys[0]))
+        for half, game, stream in zip(match.sides(state), (own, other), streams, strict=True):
             assert half[words.STREAM] == stream.state
             assert get(half[words.GARBAGE], PENDING) == game.pending
             assert half[words.ATTACK] == game.attack
             columns = [sum(1 << row for row, column in game.board if column == c) & field for c in range(4)]
             assert (half[words.COLUMNS :] & np.uint64(field)).tolist() == columns
         assert over == (own.over or other.over)
-        assert batch.won(state) == other.over - own.over == -batch.won(rules.turned(state[None])[0])
+        assert match.won(state) == other.over - own.over == -match.won(rules.turned(state[None])[0])
         if over:
             break
     assert over

@@ -14,7 +14,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game as words
 from mergefall.tetris.field import write_board
 from mergefall.tetris.game import columns_in, queued, size_of
-from mergefall.tetris.keys import game
+from mergefall.tetris.keys import game, match
 from mergefall.tetris.keys.game import STORAGE, get
 from mergefall.tetris.pieces import MASKS, WIDTHS
 from mergefall.tetris.srs import SHAPES
@@ -29,6 +29,7 @@ class Seen(NamedTuple):
     statuses: NDArray[np.int64]  # [n, 9]
     holds: NDArray[np.int64]
     nexts: NDArray[np.int64]  # [n, preview]
+    opponents: NDArray[np.uint8]  # [n, (rows + 4) · cols] in matches, else [n, 0]
     rewards: NDArray[np.float64]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
@@ -38,41 +39,46 @@ class Seen(NamedTuple):
     placed: NDArray[np.int64]
     attacks: NDArray[np.int64]
     clears: NDArray[np.int64]
+    victories: NDArray[np.int64]  # 1 won, -1 lost, else 0
     legal: NDArray[np.bool_]
 
 
 @kernel
-def show(state, board, place, status, following, mask):
+def show(state, board, place, status, following, opponent, mask):
     """Write what a player sees, except the current piece and the held one; returns the latter, 7 for none."""
-    columns, (_, rows), falling = columns_in(state), size_of(state), state[words.FALLING]
-    write_board(columns, rows + STORAGE, board)
+    own, other = match.sides(state)
+    (_, rows), falling = size_of(own), own[words.FALLING]
+    write_board(columns_in(own), rows + STORAGE, board)
+    if other.size:
+        write_board(columns_in(other), rows + STORAGE, opponent)
     place[0], place[1], place[2] = get(falling, game.ROTATION), get(falling, game.COLUMN), get(falling, game.ROW)
     status[0], status[1], status[2] = get(falling, game.HELD), get(falling, game.SPIN), get(falling, game.PHASE)
     status[3], status[4] = get(falling, game.GROUNDED), get(falling, game.RESETS)
-    status[5] = get(state[words.CHAIN], game.CLEARS_IN_A_ROW)
-    status[6] = get(state[words.CHAIN], game.BACK_TO_BACK)
-    status[7], status[8] = get(state[words.GARBAGE], game.PENDING), game.level_of(state)
+    status[5] = get(own[words.CHAIN], game.CLEARS_IN_A_ROW)
+    status[6] = get(own[words.CHAIN], game.BACK_TO_BACK)
+    status[7], status[8] = get(own[words.GARBAGE], game.PENDING), game.level_of(own)
     for i in range(following.size):
-        following[i] = queued(state, 1 + i)
-    game.write_mask(state, mask)
-    held = np.int64(state[words.HOLD])
+        following[i] = queued(own, 1 + i)
+    game.write_mask(own, match.is_over(state), mask)
+    held = np.int64(own[words.HOLD])
     return held - 1 if held else 7
 
 
 @kernel
-def step_one(states, key, boards, places, statuses, nexts, masks):
-    """Step the one game of a batch: (held piece, legal, over, lines, points, attack, clear)."""
-    states, boards, places, statuses, nexts, masks = unowned((states, boards, places, statuses, nexts, masks))
-    state = states[0]
-    legal, over, points, locked = game.step(state, key)
-    held = show(state, boards[0], places[0], statuses[0], nexts[0], masks[0])
-    return held, legal, over, locked.lines, points, locked.attack, locked.clear
+def step_one(states, key, boards, places, statuses, nexts, opponents, masks):
+    """Step the one game of a batch: (held piece, won, legal, over, lines, points, attack, clear)."""
+    states, boards, places, statuses, nexts, opponents, masks = unowned(
+        (states, boards, places, statuses, nexts, opponents, masks)
+    )
+    legal, over, points, locked, _ = match.step(states[0], key)
+    held = show(states[0], boards[0], places[0], statuses[0], nexts[0], opponents[0], masks[0])
+    return held, match.won(states[0]), legal, over, locked.lines, points, locked.attack, locked.clear
 
 
 @kernel
-def _figures(i, state, pieces, lines, scores, placed, attacks):
+def _figures(i, state, pieces, lines, scores, placed, attacks, victories):
     """Write the current piece and the figures of game `i`."""
-    pieces[i] = queued(state, 0)
+    pieces[i], victories[i] = queued(state, 0), match.won(state)
     lines[i], scores[i], placed[i] = state[words.LINES], state[words.SCORE], state[words.PIECES]
     attacks[i] = state[words.ATTACK]
 
@@ -85,44 +91,28 @@ def step(first, end, states, keys, fresh, pool, rules, seen):
     """
     states, keys, fresh, pool, seen = unowned((states, keys, fresh, pool, seen))
     # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
-    (
-        boards,
-        pieces,
-        places,
-        statuses,
-        holds,
-        nexts,
-        rewards,
-        terminated,
-        truncated,
-        masks,
-        lines,
-        scores,
-        placed,
-        attacks,
-        clears,
-        legal,
-    ) = seen
+    boards, pieces, places, statuses, holds, nexts, opponents, rewards, terminated, truncated, masks = seen[:11]
+    lines, scores, placed, attacks, clears, victories, legal = seen[11:]
     reward, max_steps = rules
     for i in range(U(first), U(end)):
         state, paid = states[i], 0
         if fresh[i]:
-            game.begin(state, pool, True)
+            match.begin(state, pool, True)
             legal[i], over, clears[i] = True, False, 0
         else:
-            legal[i], over, points, locked = game.step(state, keys[i])
-            paid, clears[i] = (locked.lines, points, locked.attack)[reward], locked.clear
+            legal[i], over, points, locked, _ = match.step(state, keys[i])
+            paid, clears[i] = (locked.lines, points, locked.attack, match.won(state))[reward], locked.clear
         rewards[i], terminated[i] = paid, over
         truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
-        holds[i] = show(state, boards[i], places[i], statuses[i], nexts[i], masks[i])
-        _figures(i, state, pieces, lines, scores, placed, attacks)
+        holds[i] = show(state, boards[i], places[i], statuses[i], nexts[i], opponents[i], masks[i])
+        _figures(i, state, pieces, lines, scores, placed, attacks, victories)
 
 
 @kernel
 def begin(states, which, starts, drawn):
-    """Begin the games with the indices `which` int64[k] anew; see `game.begin`."""
+    """Begin the games with the indices `which` int64[k] anew; see `match.begin`."""
     for i in which:
-        game.begin(states[i], starts, drawn)
+        match.begin(states[i], starts, drawn)
 
 
 @kernel
@@ -132,8 +122,8 @@ def look(states, which, seen):
     for i in which:
         state, place, status, following = states[i], seen.places[i], seen.statuses[i], seen.nexts[i]
         seen.legal[i], seen.clears[i] = True, 0
-        seen.holds[i] = show(state, seen.boards[i], place, status, following, seen.masks[i])
-        _figures(i, state, seen.pieces, seen.lines, seen.scores, seen.placed, seen.attacks)
+        seen.holds[i] = show(state, seen.boards[i], place, status, following, seen.opponents[i], seen.masks[i])
+        _figures(i, state, seen.pieces, seen.lines, seen.scores, seen.placed, seen.attacks, seen.victories)
 
 
 @kernel
@@ -141,8 +131,8 @@ def observe(states, masks, over):
     """Write the masks of n games to `masks` bool[n, keys], and whether each is over to `over` bool[n]."""
     states, masks = unowned((states, masks))
     for i in range(len(states)):
-        over[i] = words.is_over(states[i])
-        game.write_mask(states[i], masks[i])
+        over[i] = match.is_over(states[i])
+        game.write_mask(match.sides(states[i])[0], over[i], masks[i])
 
 
 @kernel

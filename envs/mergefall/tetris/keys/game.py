@@ -377,10 +377,10 @@ def step(state, key):
 
 
 @kernel
-def write_mask(state, mask):
-    """Write 1 for each key that changes something into int8[keys], and for `WAIT`; all 1 once the game is over."""
+def write_mask(state, over, mask):
+    """Write 1 for each key that changes something into int8[keys], and for `WAIT`; all 1 once the game is `over`."""
     columns, falling, piece = columns_in(state), state[FALLING], queued(state, 0)
-    rotation, column, y, over = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW), game.is_over(state)
+    rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
     for key in range(mask.size):
         changes = over or key in (WAIT, HARD_DROP)
         if key == HOLD_KEY:

@@ -90,8 +90,9 @@ class Rules(PieceRules):
         "reward": REWARDS,
     }
     parts = ("board", "piece", "queue")
-    kernels: ClassVar[Any] = batch
+    kernels = batch
     rewards: ClassVar[tuple[str, ...]] = REWARDS
+    versus: ClassVar[bool] = False  # whether a second half of a state is the opponent's
     illegal_word, steps_word = game.ILLEGAL, game.STEPS
     illegal_limit = MOST_COUNTED  # no key is illegal; the word stays 0
 
@@ -153,7 +154,7 @@ class Rules(PieceRules):
         size = len(states), self.n_actions
         after, seen = states.repeat(size[1], axis=0), self.seen(size[0] * size[1])
         keys, fresh = np.tile(np.arange(size[1]), size[0]), np.zeros(len(after), np.bool_)
-        self.kernels.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
+        batch.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
         boards = seen.boards.reshape(*size, self.height, self.cols)
         return boards, *(part.reshape(size) for part in (seen.rewards, seen.legal, seen.terminated))
 
@@ -194,7 +195,7 @@ class Rules(PieceRules):
 
     def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
         seen = self.seen(len(states))
-        self.kernels.look(states, np.arange(len(states)), seen)
+        batch.look(states, np.arange(len(states)), seen)
         return self.shown(seen)
 
     def shown(self, seen: batch.Seen) -> dict[str, Array]:
@@ -202,6 +203,7 @@ class Rules(PieceRules):
         shown = {"board": seen.boards.reshape(-1, self.height, self.cols), "piece": seen.pieces}
         shown |= {"place": seen.places, "status": seen.statuses}
         shown |= {"hold": seen.holds} if self.hold else {}
+        shown |= {"opponent": seen.opponents.reshape(shown["board"].shape)} if self.versus else {}
         return shown | ({"queue": seen.nexts} if self.preview else {})
 
     def seen(self, count: int) -> batch.Seen:
@@ -212,6 +214,7 @@ class Rules(PieceRules):
             statuses=np.empty((count, len(STATUS)), np.int64),
             holds=np.empty(count, np.int64),
             nexts=np.empty((count, self.preview), np.int64),
+            opponents=np.empty((count, self.versus * self.height * self.cols), np.uint8),
             rewards=np.empty(count, np.float64),
             terminated=np.empty(count, np.bool_),
             truncated=np.empty(count, np.bool_),
@@ -221,6 +224,7 @@ class Rules(PieceRules):
             placed=np.empty(count, np.int64),
             attacks=np.empty(count, np.int64),
             clears=np.empty(count, np.int64),
+            victories=np.empty(count, np.int64),
             legal=np.empty(count, np.bool_),
         )
 

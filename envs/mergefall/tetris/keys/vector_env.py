@@ -26,7 +26,7 @@ class TetrisKeysVectorEnv(GameVectorEnv):
     single_type, fewest = TetrisKeysEnv, 1024
 
     def _shown(self, seen: batch.Seen) -> tuple[dict[str, Array], dict[str, Array]]:
-        return self.rules.shown(seen), {
+        columns = {
             "action_mask": seen.masks,
             "lines": seen.lines,
             "score": seen.scores,
@@ -35,3 +35,4 @@ class TetrisKeysVectorEnv(GameVectorEnv):
             "clear": seen.clears,
             "legal": seen.legal,
         }
+        return self.rules.shown(seen), columns | ({"won": seen.victories} if self.rules.versus else {})

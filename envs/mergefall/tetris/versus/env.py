@@ -5,13 +5,8 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
-import numpy as np
-
-from mergefall.kernels import direct
 from mergefall.tetris.game import ILLEGAL
 from mergefall.tetris.keys.env import TetrisKeysEnv
-from mergefall.tetris.keys.rules import STATUS
-from mergefall.tetris.versus import batch
 from mergefall.tetris.versus.render import Canvas
 from mergefall.tetris.versus.rules import Rules
 from mergefall.typing import Array, Info
@@ -96,37 +91,13 @@ class TetrisVersusEnv(TetrisKeysEnv):
 
     title = "Tetris versus · mergefall"
     rules_type, canvas_type = Rules, Canvas
-    begin = staticmethod(batch.begin_match)
-    derived = (*TetrisKeysEnv.derived, "_opponent")
 
     def __init__(self, *values: Any, **arguments: Any) -> None:
         super().__init__(*values, **arguments)
         self._rival = Opponent(self.rules)
-
-    def _hold(self) -> None:
-        super()._hold()
-        opponents = np.empty_like(self._arrays[0])
-        self._opponent, numbers = opponents.reshape(self._board.shape), self._numbers[None]
-        place, status, queue = numbers[:, :3], numbers[:, 3 : 3 + len(STATUS)], numbers[:, 3 + len(STATUS) :]
-        self._arrays = self._arrays[0], place, status, queue, opponents, self._arrays[-1]
-        self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
-
-    def _look(self) -> tuple[dict[str, Any], Info]:
-        held = batch.show(self._states[0], *(array[0] for array in self._arrays))
-        return self._observation(held), self._info(True, 0)
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
         """Play one key, and let the opponent play one: (observation, reward, terminated, truncated, info)."""
         action = self.rules.action_index(action)
         self._rival.write_keys(self._states)
         return super().step(action)
-
-    def _played(self, held: int, won: int, *more: Any) -> tuple[dict[str, Any], float, bool, bool, Info]:  # pyright: ignore[reportIncompatibleMethodOverride]
-        legal, over, *paid, clear = more
-        return self._observation(held), float((won, *paid)[self._paid]), over, False, self._info(legal, clear)
-
-    def _observation(self, held: int) -> dict[str, Any]:
-        return super()._observation(held) | {"opponent": self._opponent.copy()}
-
-    def _info(self, legal: bool, clear: int) -> Info:
-        return super()._info(legal, clear) | {"won": batch.won(self._states[0])}

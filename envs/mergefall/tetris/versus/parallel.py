@@ -11,8 +11,8 @@ from mergefall.checks import MOST_COUNTED, integer
 from mergefall.draw import Window
 from mergefall.imports import import_extra
 from mergefall.tetris import game as words
+from mergefall.tetris.keys import game, match
 from mergefall.tetris.keys.env import TetrisKeysEnv
-from mergefall.tetris.versus import batch
 from mergefall.tetris.versus.render import Canvas
 from mergefall.tetris.versus.rules import Rules
 from mergefall.typing import Array, Info, Observation, Options
@@ -70,10 +70,10 @@ class TetrisParallelEnv(ParallelEnv):
         state = self._states[0]
         if seed is not None:
             state[STREAM] = stream_from_seed(integer("seed", seed, 0))
-        batch.begin_match(state, self.rules.pool(None), True)
-        for side, start in zip(batch.halves(state), starts, strict=True):
+        match.begin(state, self.rules.pool(None), True)
+        for side, start in zip(match.sides(state), starts, strict=True):
             if start is not None:
-                batch.begin_side(side, start[None])
+                game.begin(side, start[None], False)
         self.agents = list(AGENTS)
         if self.render_mode is not None:
             self._canvas.paint(state, None)
@@ -86,14 +86,14 @@ class TetrisParallelEnv(ParallelEnv):
             raise ValueError("the match has not begun or is over; call reset")
         keys = [self.rules.action_index(actions[agent]) for agent in AGENTS]
         state, before = self._states[0], self._totals()
-        own, other = batch.halves(state)
+        own, other = match.sides(state)
         other[words.ILLEGAL] = keys[1]
         if self.render_mode is not None:
             self._canvas.paint(state, keys[0])
-        _, over, _, *locks = batch.step_match(state, keys[0])
-        won, gained = batch.won(state), self._totals() - before
+        _, over, _, *locks = match.step(state, keys[0])
+        won, gained = match.won(state), self._totals() - before
         paid = [
-            (sign * won, *gains)[self.rules.rewards.index(self.rules.reward)]
+            (*gains, sign * won)[self.rules.rewards.index(self.rules.reward)]
             for sign, gains in zip((1, -1), gained.tolist(), strict=True)
         ]
         truncated = self.max_cycles is not None and int(own[words.STEPS]) >= self.max_cycles
@@ -111,7 +111,7 @@ class TetrisParallelEnv(ParallelEnv):
     def _totals(self) -> Array:
         """Lines, score and attack of each side, int64[2, 3]."""
         return np.array(
-            [side[[words.LINES, words.SCORE, words.ATTACK]] for side in batch.halves(self._states[0])], np.int64
+            [side[[words.LINES, words.SCORE, words.ATTACK]] for side in match.sides(self._states[0])], np.int64
         )
 
     def _matches(self) -> Array:
@@ -130,7 +130,7 @@ class TetrisParallelEnv(ParallelEnv):
                 "action_mask": masks[i],
                 **{name: int(matches[i, word]) for name, word in FIGURES.items()},
                 "clear": clears[i],
-                "won": batch.won(matches[i]),
+                "won": match.won(matches[i]),
             }
             for i, agent in enumerate(AGENTS)
         }

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from mergefall.draw import pixels, pygame
 from mergefall.tetris.game import ILLEGAL
+from mergefall.tetris.keys.match import sides
 from mergefall.tetris.keys.render import Canvas as SideCanvas
-from mergefall.tetris.versus.batch import halves
 
 
 class Canvas:
@@ -20,13 +20,13 @@ class Canvas:
         self._sides = SideCanvas(rules), SideCanvas(rules)
 
     def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
-        own, other = halves(state)
+        own, other = sides(state)
         for canvas, side, key in zip(self._sides, (own, other), (action, int(other[ILLEGAL])), strict=True):
             canvas.paint(side, None if action is None else key)
 
     def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
         kind = "ansi" if mode == "ansi" else "human"
-        left, right = (canvas.frame(side, kind) for canvas, side in zip(self._sides, halves(state), strict=True))
+        left, right = (canvas.frame(side, kind) for canvas, side in zip(self._sides, sides(state), strict=True))
         if mode == "ansi":
             return f"{left}\nopponent\n{right}"
         both = pygame().Surface((left.get_width() + right.get_width(), left.get_height()))

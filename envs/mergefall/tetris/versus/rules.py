@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from mergefall.tetris.game import FALLING, OVER_BIT
 from mergefall.tetris.keys import rules as sides
 from mergefall.tetris.keys.rules import Garbage
-from mergefall.tetris.versus import batch
-from mergefall.typing import Array
 
-REWARDS = ("win", *sides.REWARDS)
+REWARDS = (*sides.REWARDS, "win")
 
 
 @dataclass(frozen=True)
@@ -28,8 +26,8 @@ class Rules(sides.Rules):
     opponent: Any = field(default="tetris/keys", hash=False, compare=False)
 
     choices: ClassVar = sides.Rules.choices | {"reward": REWARDS}
-    kernels = batch
     rewards = REWARDS
+    versus = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -48,13 +46,6 @@ class Rules(sides.Rules):
 
     def _blank_states(self, count: int) -> NDArray[np.uint64]:
         return np.concatenate([super()._blank_states(count)] * 2, axis=1)
-
-    def seen(self, count: int) -> Any:
-        own = super().seen(count)._asdict()
-        return batch.Seen(**own, opponents=np.empty_like(own["boards"]), won=np.empty(count, np.int64))
-
-    def shown(self, seen: Any) -> dict[str, Array]:
-        return super().shown(seen) | {"opponent": seen.opponents.reshape(-1, self.height, self.cols)}
 
     def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
         half = states.shape[1] // 2

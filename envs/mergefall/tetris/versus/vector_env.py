@@ -6,7 +6,6 @@ from typing import Any
 
 from mergefall.tetris.keys.vector_env import TetrisKeysVectorEnv
 from mergefall.tetris.versus.env import Opponent, TetrisVersusEnv
-from mergefall.typing import Array
 
 
 class TetrisVersusVectorEnv(TetrisKeysVectorEnv):
@@ -30,7 +29,3 @@ class TetrisVersusVectorEnv(TetrisKeysVectorEnv):
 
     def _answer(self) -> None:
         self._rival.write_keys(self._states)
-
-    def _shown(self, seen: Any) -> tuple[dict[str, Array], dict[str, Array]]:
-        observations, columns = super()._shown(seen)
-        return observations, columns | {"won": seen.won}

@@ -1,0 +1,72 @@
+"""A game by keys alone, or a match of two: each side sends the other the garbage that its clears are worth.
+
+A match is a row of words: the state of one side, then that of the other, its opponent. A step is one key for each;
+garbage that is sent waits on the other side before the next step. The opponent's key stands in its word ILLEGAL, which
+nothing else uses. A game alone has no second half.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mergefall.kernels import kernel
+from mergefall.tetris import game as words
+from mergefall.tetris.game import ILLEGAL, STREAM, size_of
+from mergefall.tetris.keys import game
+from mergefall.tetris.keys.game import PENDING, Lock, get, with_field
+from mergefall.words import draw
+
+U = np.uint64
+
+
+@kernel(inline="always")
+def sides(state):
+    """(one side, its opponent, which is empty in a game alone)"""
+    half = words.COLUMNS + size_of(state)[0]
+    return state[:half], state[half:]
+
+
+@kernel
+def is_over(state):
+    own, other = sides(state)
+    return words.is_over(own) or (other.size > 0 and words.is_over(other))
+
+
+@kernel
+def won(state):
+    """1 if only the opponent's game is over, -1 if only the own one is, else 0; 0 in a game alone."""
+    own, other = sides(state)
+    return np.int64(words.is_over(other)) - np.int64(words.is_over(own)) if other.size else 0
+
+
+@kernel
+def begin(state, starts, drawn):
+    """Begin a game or match, the opponent on an empty board; the arguments: see `mergefall.tetris.game.begin`."""
+    own, other = sides(state)
+    game.begin(own, starts, drawn)
+    if other.size:
+        other[STREAM] = draw(own)
+        game.begin(other, starts[:0], True)
+        other[ILLEGAL] = U(0)
+
+
+@kernel
+def receive(side, rows):
+    side[words.GARBAGE] = with_field(side[words.GARBAGE], PENDING, get(side[words.GARBAGE], PENDING) + rows)
+
+
+@kernel
+def step(state, key):
+    """Play a key, and the opponent's: (legal, whether it is over, points, `Lock`, the opponent's `Lock`)."""
+    own, other = sides(state)
+    answer = Lock(0, 0, 0, 0)
+    if other.size == 0:
+        legal, over, points, locked = game.step(own, key)
+        return legal, over, points, locked, answer
+    if is_over(state):
+        return False, True, 0, answer, answer
+    legal, _, points, locked = game.step(own, key)
+    _, _, _, answer = game.step(other, np.int64(other[ILLEGAL]))
+    receive(other, locked.sent)
+    receive(own, answer.sent)
+    return legal, is_over(state), points, locked, answer
