@@ -188,10 +188,12 @@ def by_keys(env, seed, choose, board=None):
 
 
 def many_by_keys(env, of, count):
-    """Games of at least so many keys in all."""
-    rng, player = np.random.default_rng(3), None if of is None else make("tetris/keys", of=of)
+    """Games of so many keys in all; the last one is cut off."""
+    rng, player, left = np.random.default_rng(3), None if of is None else make("tetris/keys", of=of), iter(range(count))
 
     def choose(observation, mask):
+        if next(left, None) is None:
+            return None
         if player is not None and rng.random() > 0.01:
             return int(player.act(observation))
         if observation["piece"] == 2 and observation["status"][1] and not mask[5]:

@@ -47,8 +47,9 @@ def test_without_gravity_the_games_are_those_by_placements(of, placements):
     [{"gravity": 0.3, "hold": False}, {"gravity": 20, "lock_delay": 5}, {"garbage": {"rows": 0.3}, "hold": False}],
 )
 def test_both_loops_play_the_same_game(of, rules):
-    played = make("tetris/keys", of=of).play(ID, 3, rules, max_episode_steps=400)
-    slow = play_in_env(make("tetris/keys", of=of).with_rules(rules), ID, 3, rules, max_episode_steps=400)
+    player = make("tetris/keys", of=of).with_rules(rules)
+    played = player.play(ID, 3, rules, max_episode_steps=400)
+    slow = play_in_env(player, ID, 3, rules, max_episode_steps=400)
     np.testing.assert_array_equal(played.actions, slow.actions)
     assert played.figures == slow.figures
 
