@@ -231,7 +231,7 @@ class Bot(Player):
         return (actions[0].reshape(()) if single else actions), state
 
     def _asked(self, observation: Observation) -> int:
-        board = [[None] * COLS for _ in range(HEIGHT)]
+        board: list[list[str | None]] = [[None] * COLS for _ in range(HEIGHT)]
         for row, column in np.argwhere(observation["board"]).tolist():
             board[ROWS - 1 - row][column] = "G"
         pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
