@@ -50,7 +50,7 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
         other.pending += own.sent - before[0]
         sent += other.sent - before[1]
         state[state.size // 2 + words.ILLEGAL] = KEYS.index(keys[1])
-        _, over, *_ = match.step(state, KEYS.index(keys[0]))
+        _, over, *_ = match.step(*match.sides(state), KEYS.index(keys[0]))
         for half, game, stream in zip(match.sides(state), (own, other), streams, strict=True):
             assert half[words.STREAM] == stream.state
             assert get(half[words.GARBAGE], PENDING) == game.pending
@@ -58,7 +58,11 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
             columns = [sum(1 << row for row, column in game.board if column == c) & field for c in range(4)]
             assert (half[words.COLUMNS :] & np.uint64(field)).tolist() == columns
         assert over == (own.over or other.over)
-        assert match.won(state) == other.over - own.over == -match.won(rules.turned(state[None])[0])
+        assert (
+            match.won(*match.sides(state))
+            == other.over - own.over
+            == -match.won(*match.sides(rules.turned(state[None])[0]))
+        )
         if over:
             break
     assert over

@@ -43,10 +43,9 @@ class Seen(NamedTuple):
     legal: NDArray[np.bool_]
 
 
-@kernel
-def show(state, board, place, status, following, opponent, mask):
+@kernel(forceinline=True)  # because a call passes seven numbers for each array
+def show(own, other, board, place, status, following, opponent, mask):
     """Write what a player sees, except the current piece and the held one; returns the latter, 7 for none."""
-    own, other = match.sides(state)
     (_, rows), falling = size_of(own), own[words.FALLING]
     write_board(columns_in(own), rows + STORAGE, board)
     if other.size:
@@ -59,7 +58,7 @@ def show(state, board, place, status, following, opponent, mask):
     status[7], status[8] = get(own[words.GARBAGE], game.PENDING), game.level_of(own)
     for i in range(following.size):
         following[i] = queued(own, 1 + i)
-    game.write_mask(own, match.is_over(state), mask)
+    game.write_mask(own, match.is_over(own, other), mask)
     held = np.int64(own[words.HOLD])
     return held - 1 if held else 7
 
@@ -70,17 +69,18 @@ def step_one(states, key, boards, places, statuses, nexts, opponents, masks):
     states, boards, places, statuses, nexts, opponents, masks = unowned(
         (states, boards, places, statuses, nexts, opponents, masks)
     )
-    legal, over, points, locked, _ = match.step(states[0], key)
-    held = show(states[0], boards[0], places[0], statuses[0], nexts[0], opponents[0], masks[0])
-    return held, match.won(states[0]), legal, over, locked.lines, points, locked.attack, locked.clear
+    own, other = match.sides(states[0])
+    legal, over, points, locked, _ = match.step(own, other, key)
+    held = show(own, other, boards[0], places[0], statuses[0], nexts[0], opponents[0], masks[0])
+    return held, match.won(own, other), legal, over, locked.lines, points, locked.attack, locked.clear
 
 
-@kernel
-def _figures(i, state, pieces, lines, scores, placed, attacks, victories):
+@kernel(forceinline=True)  # because a call passes seven numbers for each array
+def _figures(i, own, other, pieces, lines, scores, placed, attacks, victories):
     """Write the current piece and the figures of game `i`."""
-    pieces[i], victories[i] = queued(state, 0), match.won(state)
-    lines[i], scores[i], placed[i] = state[words.LINES], state[words.SCORE], state[words.PIECES]
-    attacks[i] = state[words.ATTACK]
+    pieces[i], victories[i] = queued(own, 0), match.won(own, other)
+    lines[i], scores[i], placed[i] = own[words.LINES], own[words.SCORE], own[words.PIECES]
+    attacks[i] = own[words.ATTACK]
 
 
 @kernel
@@ -91,21 +91,39 @@ def step(first, end, states, keys, fresh, pool, rules, seen):
     """
     states, keys, fresh, pool, seen = unowned((states, keys, fresh, pool, seen))
     # Outside the loop: from a record in a loop, Numba takes arrays with a count of references each.
-    boards, pieces, places, statuses, holds, nexts, opponents, rewards, terminated, truncated, masks = seen[:11]
-    lines, scores, placed, attacks, clears, victories, legal = seen[11:]
+    (
+        boards,
+        pieces,
+        places,
+        statuses,
+        holds,
+        nexts,
+        opponents,
+        rewards,
+        terminated,
+        truncated,
+        masks,
+        lines,
+        scores,
+        placed,
+        attacks,
+        clears,
+        victories,
+        legal,
+    ) = seen
     reward, max_steps = rules
     for i in range(U(first), U(end)):
-        state, paid = states[i], 0
+        (own, other), paid = match.sides(states[i]), 0
         if fresh[i]:
-            match.begin(state, pool, True)
+            match.begin(states[i], pool, True)
             legal[i], over, clears[i] = True, False, 0
         else:
-            legal[i], over, points, locked, _ = match.step(state, keys[i])
-            paid, clears[i] = (locked.lines, points, locked.attack, match.won(state))[reward], locked.clear
+            legal[i], over, points, locked, _ = match.step(own, other, keys[i])
+            paid, clears[i] = (locked.lines, points, locked.attack, match.won(own, other))[reward], locked.clear
         rewards[i], terminated[i] = paid, over
-        truncated[i] = max_steps > 0 and np.int64(state[words.STEPS]) >= max_steps
-        holds[i] = show(state, boards[i], places[i], statuses[i], nexts[i], opponents[i], masks[i])
-        _figures(i, state, pieces, lines, scores, placed, attacks, victories)
+        truncated[i] = max_steps > 0 and np.int64(own[words.STEPS]) >= max_steps
+        holds[i] = show(own, other, boards[i], places[i], statuses[i], nexts[i], opponents[i], masks[i])
+        _figures(i, own, other, pieces, lines, scores, placed, attacks, victories)
 
 
 @kernel
@@ -120,10 +138,10 @@ def look(states, which, seen):
     """Write what the games with the indices `which` int64[k] show, as after a reset."""
     states, seen = unowned((states, seen))
     for i in which:
-        state, place, status, following = states[i], seen.places[i], seen.statuses[i], seen.nexts[i]
+        (own, other), board, place, status = match.sides(states[i]), seen.boards[i], seen.places[i], seen.statuses[i]
         seen.legal[i], seen.clears[i] = True, 0
-        seen.holds[i] = show(state, seen.boards[i], place, status, following, seen.opponents[i], seen.masks[i])
-        _figures(i, state, seen.pieces, seen.lines, seen.scores, seen.placed, seen.attacks, seen.victories)
+        seen.holds[i] = show(own, other, board, place, status, seen.nexts[i], seen.opponents[i], seen.masks[i])
+        _figures(i, own, other, seen.pieces, seen.lines, seen.scores, seen.placed, seen.attacks, seen.victories)
 
 
 @kernel
@@ -131,8 +149,9 @@ def observe(states, masks, over):
     """Write the masks of n games to `masks` bool[n, keys], and whether each is over to `over` bool[n]."""
     states, masks = unowned((states, masks))
     for i in range(len(states)):
-        over[i] = match.is_over(states[i])
-        game.write_mask(match.sides(states[i])[0], over[i], masks[i])
+        own, other = match.sides(states[i])
+        over[i] = match.is_over(own, other)
+        game.write_mask(own, over[i], masks[i])
 
 
 @kernel

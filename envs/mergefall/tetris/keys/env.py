@@ -158,8 +158,9 @@ class TetrisKeysEnv(GameEnv):
         self._paid, self._holds, self._previews = rules.rewards.index(rules.reward), rules.hold, bool(rules.preview)
 
     def _look(self) -> tuple[dict[str, Any], Info]:
-        held = batch.show(self._states[0], *(array[0] for array in self._arrays))
-        return self._observation(held), self._info(True, 0, match.won(self._states[0]))
+        sides = match.sides(self._states[0])
+        held = batch.show(*sides, *(array[0] for array in self._arrays))
+        return self._observation(held), self._info(True, 0, match.won(*sides))
 
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
         """Play one key: (observation, reward, terminated, truncated, info)."""

@@ -26,16 +26,14 @@ def sides(state):
     return state[:half], state[half:]
 
 
-@kernel
-def is_over(state):
-    own, other = sides(state)
+@kernel(forceinline=True)
+def is_over(own, other):
     return words.is_over(own) or (other.size > 0 and words.is_over(other))
 
 
-@kernel
-def won(state):
+@kernel(forceinline=True)
+def won(own, other):
     """1 if only the opponent's game is over, -1 if only the own one is, else 0; 0 in a game alone."""
-    own, other = sides(state)
     return np.int64(words.is_over(other)) - np.int64(words.is_over(own)) if other.size else 0
 
 
@@ -56,17 +54,22 @@ def receive(side, rows):
 
 
 @kernel
-def step(state, key):
-    """Play a key, and the opponent's: (legal, whether it is over, points, `Lock`, the opponent's `Lock`)."""
-    own, other = sides(state)
-    answer = Lock(0, 0, 0, 0)
-    if other.size == 0:
-        legal, over, points, locked = game.step(own, key)
-        return legal, over, points, locked, answer
-    if is_over(state):
-        return False, True, 0, answer, answer
-    legal, _, points, locked = game.step(own, key)
-    _, _, _, answer = game.step(other, np.int64(other[ILLEGAL]))
-    receive(other, locked.sent)
-    receive(own, answer.sent)
-    return legal, is_over(state), points, locked, answer
+def answer(own, other, sent):
+    """Play the opponent's key after the own one, which sent so many rows; returns the opponent's `Lock`."""
+    _, _, _, locked = game.step(other, np.int64(other[ILLEGAL]))
+    receive(other, sent)
+    receive(own, locked.sent)
+    return locked
+
+
+@kernel(forceinline=True)
+def step(own, other, key):
+    """Play a key, and in a match the opponent's: (legal, whether it is over, points, `Lock`, the opponent's `Lock`)."""
+    locked = Lock(0, 0, 0, 0)
+    if other.size and is_over(own, other):
+        return False, True, 0, locked, locked
+    legal, over, points, own_lock = game.step(own, key)
+    if other.size:
+        locked = answer(own, other, own_lock.sent)
+        over |= words.is_over(other)
+    return legal, over, points, own_lock, locked

@@ -90,8 +90,8 @@ class TetrisParallelEnv(ParallelEnv):
         other[words.ILLEGAL] = keys[1]
         if self.render_mode is not None:
             self._canvas.paint(state, keys[0])
-        _, over, _, *locks = match.step(state, keys[0])
-        won, gained = match.won(state), self._totals() - before
+        _, over, _, *locks = match.step(own, other, keys[0])
+        won, gained = match.won(own, other), self._totals() - before
         paid = [
             (*gains, sign * won)[self.rules.rewards.index(self.rules.reward)]
             for sign, gains in zip((1, -1), gained.tolist(), strict=True)
@@ -130,7 +130,7 @@ class TetrisParallelEnv(ParallelEnv):
                 "action_mask": masks[i],
                 **{name: int(matches[i, word]) for name, word in FIGURES.items()},
                 "clear": clears[i],
-                "won": match.won(matches[i]),
+                "won": match.won(*match.sides(matches[i])),
             }
             for i, agent in enumerate(AGENTS)
         }
