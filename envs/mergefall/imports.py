@@ -18,6 +18,7 @@ _EXTRAS = {
     "render": ("pygame", "matplotlib", "moviepy", "imageio"),
     "train": ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma"),
     "ray": ("ray",),
+    "pettingzoo": ("pettingzoo",),
 }  # what each extra of pyproject.toml brings
 
 

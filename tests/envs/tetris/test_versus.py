@@ -8,7 +8,6 @@ from mergefall.tetris import game as words
 from mergefall.tetris.keys import KEYS, match
 from mergefall.tetris.keys.game import PENDING, get
 from mergefall.tetris.keys.reference import Game
-from mergefall.tetris.versus.parallel import AGENTS, parallel_env
 from mergefall.tetris.versus.rules import Rules
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make
@@ -17,6 +16,16 @@ from ..tools import equal
 from .test_keys import CHANCES, Stream
 
 ID = "mergefall/TetrisVersus-v0"
+AGENTS = ("player_0", "player_1")
+
+
+def parallel_env(**kwargs):
+    pytest.importorskip("pettingzoo")
+    from mergefall.tetris.versus.parallel import parallel_env
+
+    return parallel_env(**kwargs)
+
+
 KEYED = {"player": "tetris/keys", "of": "tetris/bcts"}
 
 
