@@ -21,7 +21,6 @@ REWARDS = (*sides.REWARDS, "win")
 class Rules(sides.Rules):
     """The arguments that make a match and its rewards; `TetrisVersusEnv` describes them."""
 
-    garbage: Any = field(default_factory=lambda: {"rows": 0})
     reward: Literal["win", "lines", "score", "attack"] = "win"  # pyright: ignore[reportIncompatibleVariableOverride]
     opponent: Any = field(default="tetris/keys", hash=False, compare=False)
 
