@@ -318,12 +318,13 @@ class KernelPlayer(Player):
     ) -> Trajectory:
         """One whole episode from ``reset(seed=seed)``: the gym loop's trajectory, in a compiled loop where possible.
 
-        It is not for players that decide in Python or have a time limit. The trajectory holds the first `KEPT` actions
-        and counts all.
+        It is not for matches, nor for players that decide in Python or have a time limit. The trajectory holds the
+        first `KEPT` actions and counts all.
         """
         rules = self._once((env_id, repr(env_kwargs)), lambda: self.form.rules_of(env_id, env_kwargs))
         self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
-        if not self.compiled or self.time_limit is not None:
+        alone = type(rules) is self.form.rules  # the loop knows no opponent
+        if not self.compiled or self.time_limit is not None or not alone:
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
         state = rules.new_states(1)[0]
         state[STREAM] = stream_from_seed(seed)

@@ -34,7 +34,8 @@ class Game:
     - `turns`: the field of an episode that counts moves (`length` counts actions).
     - `memoryless`: whether every move is equally likely to end the game, so that the headline is distributed
       exponentially. Then `exponential_mean` estimates the mean from games that a cap ended.
-    - `by_keys`: whether an action is a key, of which a turn takes several.
+    - `by_keys`: whether an action is a key, of which a turn takes several. Each takes a 60th of a second.
+    - `matches`: whether the headline is 1 for a match won, 0 for a draw, -1 for one lost.
     - `package`: its package, with `env.py`, `vector_env.py` and `heuristics`.
     - `environment`: the class of its single environments; that of batches is named alike, as `TetrisVectorEnv`.
     - `environments`: id -> the arguments that are set for it.
@@ -52,6 +53,7 @@ class Game:
     turns: str
     memoryless: bool
     by_keys: bool = False
+    matches: bool = False
     package: str = ""
     environment: str = ""
     environments: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -68,6 +70,11 @@ class Game:
         {'rows': 3}
         """
         return {name: env_kwargs[name] for name in self.rules if name in env_kwargs}
+
+    @property
+    def action(self) -> str:
+        """The word for one action."""
+        return "key" if self.by_keys else self.turn
 
 
 GAMES = {
@@ -163,6 +170,8 @@ GAMES = {
         turn="piece",
         turns="pieces",
         memoryless=False,
+        by_keys=True,
+        matches=True,
         package="mergefall.tetris.versus",
         environment="TetrisVersusEnv",
         environments={"mergefall/TetrisVersus-v0": {}},

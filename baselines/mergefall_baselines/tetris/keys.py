@@ -19,10 +19,10 @@ from mergefall.tetris import game as words
 from mergefall.tetris.field import columns_of, copy, field_mask
 from mergefall.tetris.keys import game
 from mergefall.tetris.keys.routes import ANY, explore, find, goal_of, key_at, new_work, write_route
-from mergefall.tetris.keys.rules import STATUS, Garbage, Rules
+from mergefall.tetris.keys.rules import STATUS, Rules
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
 from mergefall.tetris.rules import Rules as PlacementRules
-from mergefall.typing import Array, Kernel, Observation, Options
+from mergefall.typing import Array, Kernel, Observation
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
@@ -37,7 +37,7 @@ from mergefall_baselines.kernel_player import (
     episode_loop,
     has_nonsense,
 )
-from mergefall_baselines.player import Player, check_values
+from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import player_of, without_memory
 from mergefall_baselines.tetris.memory import MEMORY
 from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
@@ -71,14 +71,6 @@ def _entry(signature: Any) -> Kernel:
         return UNDECIDED - key if has_nonsense(values) else key
 
     return entry
-
-
-def _whole(rules: Options) -> dict[str, Any]:
-    """Rules with all that garbage may leave out."""
-    garbage = rules.get("garbage")
-    if isinstance(garbage, Mapping):
-        garbage = Garbage(**{"rows": 0, **garbage})
-    return dict(rules) if garbage is None else {**rules, "garbage": asdict(garbage)}
 
 
 def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
@@ -126,7 +118,7 @@ def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint
 FORM = FORMS["keys"] = Form(
     game=GAMES["keys"],
     rules=Rules,
-    options=GAMES["keys"].rules,
+    options=tuple(name for name in GAMES["keys"].rules if name != "garbage"),  # which rises after a decision
     memory_words=KEYS_MEMORY,
     start=_start,
     loop=episode_loop(_turn, 0),
@@ -239,8 +231,8 @@ class Keys(KernelPlayer):
         of: the player: a name, a run folder, or a mapping of `player` and options. Default: `tetris/bcts`.
         placements: the placements that the player chooses from, as the environment's argument. Default:
             ``reachable``.
-        rules: the arguments of `mergefall/TetrisKeys-v0` that make its game. Default: those of the environment, or
-            what the observation shows.
+        rules: the arguments of `mergefall/TetrisKeys-v0` that make its game, other than `garbage`. Default: those of
+            the environment, or what the observation shows.
 
     `values` are 0 for the key that it presses, −inf for the others.
 
@@ -257,7 +249,6 @@ class Keys(KernelPlayer):
 
     def __init__(self, of: Any = "tetris/bcts", placements: str = "reachable", **rules: Any) -> None:
         super().__init__(**rules)
-        self._rules = _whole(self._rules)
         self.of, self.placements = (
             player_of(of, "of"),
             choice("placements", placements, PlacementRules.choices["placements"]),
@@ -267,12 +258,6 @@ class Keys(KernelPlayer):
         self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
         if not self.compiled:
             without_memory(self.of, "of")
-
-    def with_rules(self, rules: Options) -> Player:
-        return super().with_rules(_whole(rules))
-
-    def _check_rules(self, others: Options, where: str) -> None:
-        super()._check_rules(_whole(others), where)
 
     def _asks(self, rules: Rules) -> tuple[Any, PlacementRules, tuple[Any, ...]]:
         """(the player, the rules that it plays by, the settings of `plan`)."""

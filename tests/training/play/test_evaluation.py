@@ -1,6 +1,7 @@
 """Evaluation: the same episodes whoever plays them and however often the run was stopped; honest files."""
 
 import json
+import math
 import os
 import shutil
 import signal
@@ -14,12 +15,16 @@ import numpy as np
 import pytest
 from mergefall.game2048 import Game2048Env
 from mergefall_baselines import Player, make
+from mergefall_training.compare.comparison import print_result
+from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
-from mergefall_training.play.records import Game2048Episode, RecordFile, read_records
+from mergefall_training.play.records import Game2048Episode, RecordFile, VersusEpisode, actions_of, read_records
+from mergefall_training.play.statistics import wilson
 from mergefall_training.play.workers import process_pool
 
 ENV = "mergefall/Game2048-v0"
+KEYS = "mergefall/TetrisKeys-v0"
 SMALL = {"rows": 2, "cols": 3}
 
 
@@ -302,6 +307,62 @@ def test_with_a_reward_for_the_goal_players_are_compared_by_wins():
     assert 0 < wins.results.sum() < 30
     assert wins.summary().mean == scores.tile_rate(16)
     np.testing.assert_array_equal(wins.scores, scores.results)
+
+
+VERSUS = "mergefall/TetrisVersus-v0"
+KEYED = {"player": "tetris/keys", "of": "tetris/bcts", "placements": "drop"}
+MATCH = {"cols": 5, "rows": 16, "opponent": {**KEYED, "of": "tetris/random"}, "garbage": {"rows": 0.1}}
+
+
+@pytest.mark.parametrize("of", ["tetris/bcts", "tetris/random"])
+def test_matches_side_by_side_are_those_one_by_one(processes, monkeypatch, of):
+    given = {"player": KEYED | {"of": of}, "env_id": VERSUS, "env_kwargs": MATCH, "max_episode_steps": 250}
+    together = play(5, **given)
+    monkeypatch.setattr(workers, "MATCHES", 2)
+    assert timeless(play(5, **given).episodes) == timeless(together.episodes)
+    assert timeless(play(5, workers=2, **given).episodes) == timeless(together.episodes)
+    player = make("tetris/keys", of=of, placements="drop").with_rules(MATCH | {"hold": True})
+    for episode in together.episodes:
+        alone = player.play(VERSUS, episode.seed, MATCH, 250)
+        assert (len(alone), alone.terminated) == (episode.length, episode.terminated)
+        assert alone.figures == {name: getattr(episode, name) for name in alone.figures}
+        np.testing.assert_array_equal(alone.actions, actions_of(episode.actions, episode.length))
+
+
+def test_the_summary_of_matches_counts_wins_draws_and_losses():
+    header = play(1, KEYED, VERSUS, env_kwargs=MATCH, max_episode_steps=20).header
+    figures = [(1, 10, 6, 300), (1, 30, 15, 900), (0, 20, 0, 600), (-1, 20, 3, 600)]  # won, pieces, attack, keys
+    episodes = [
+        VersusEpisode(i, 0, keys, won != 0, 0.001 * keys, 0, pieces, attack, won)
+        for i, (won, pieces, attack, keys) in enumerate(figures)
+    ]
+    evaluation = Evaluation(header, episodes)
+    summary = evaluation.summary()
+    assert evaluation.headline == "won"
+    assert summary.outcomes == {"wins": wilson(2, 4), "draws": wilson(1, 4), "losses": wilson(1, 4)}
+    assert summary.mean == wilson(2.5, 4)
+    assert (summary.median, summary.iqm) == (None, None)
+    assert summary.rates["attack/piece"].value == 24 / 80
+    assert summary.rates["pieces/s"].value == 80 / (2400 / 60)
+    assert summary.rates["pieces/s"].low == pytest.approx(2)  # the same in all games
+    assert 0 < summary.rates["attack/piece"].low < 0.3 < summary.rates["attack/piece"].high < 0.6
+    assert summary.moves_per_game == 20
+    assert summary.ms_per_move == pytest.approx(1)
+
+
+def test_games_by_keys_have_rates_and_keys_are_not_called_pieces(capsys):
+    print_result(
+        ContestResult("keys", [Row("bcts", keyed := play(2, KEYED, KEYS, env_kwargs={}, max_episode_steps=60))])
+    )
+    printed = capsys.readouterr().out
+    assert "cap 60 keys" in printed
+    assert "attack/piece" in printed
+    assert "ms/key" in printed
+    pieces = sum(episode.pieces for episode in keyed.episodes)
+    assert keyed.summary().rates["pieces/s"].value == pieces / 2
+    assert not play(2).summary().rates
+    nothing = play(2, lambda seen: 0, KEYS, env_kwargs={"gravity": 0}, max_episode_steps=3).summary()
+    assert math.isnan(nothing.rates["attack/piece"].value)
 
 
 def test_the_summary_is_what_the_episodes_say():

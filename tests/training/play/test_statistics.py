@@ -7,8 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergefall_training.play.statistics import (
+    Estimate,
     bootstrap,
+    bradley_terry,
     clopper_pearson,
+    elo_ratings,
     exponential_mean,
     exponential_ratio,
     improvement,
@@ -211,3 +214,75 @@ def test_one_result_says_nothing_of_others():
         assert math.isnan(interval.high)
     assert exponential_mean(3689, 0).low == pytest.approx(1000, rel=1e-3)
     assert exponential_mean(3689, 0).value == math.inf
+
+
+# -- ratings ----------------------------------------------------------------------------------------------------------
+
+TABLES = st.integers(2, 6).flatmap(
+    lambda n: st.lists(st.integers(1, 60), min_size=n * n, max_size=n * n).map(lambda w: np.reshape(w, (n, n)) / 2)
+)
+
+
+def hollow(points):
+    return points * (1 - np.eye(len(points)))
+
+
+@pytest.mark.parametrize(("won", "lost"), [(10, 1), (1, 10), (7.5, 2.5), (3, 3), (2000, 1)])
+def test_two_players_are_apart_by_their_log_odds(won, lost):
+    ratings = bradley_terry([[0, won], [lost, 0]])
+    assert ratings[0] - ratings[1] == pytest.approx(400 * math.log10(won / lost))
+    assert ratings.sum() == pytest.approx(0, abs=1e-6)
+
+
+@given(TABLES)
+def test_ratings_expect_the_points_that_were_made(table):
+    points = hollow(table)
+    ratings = bradley_terry(points)
+    expected = (points + points.T) / (1 + 10 ** ((ratings - ratings[:, None]) / 400))
+    np.testing.assert_allclose(hollow(expected).sum(axis=1), points.sum(axis=1), rtol=1e-6)
+
+
+def test_ratings_that_were_put_in_come_out():
+    true = np.array([250.0, 40, -90, -200])
+    points = hollow(1000 / (1 + 10 ** ((true - true[:, None]) / 400)))
+    np.testing.assert_allclose(bradley_terry(points), true, atol=1e-4)
+    np.testing.assert_allclose(bradley_terry(np.stack([points, points.T])), [true, -true], atol=1e-4)
+
+
+@given(TABLES)
+def test_equal_results_give_equal_ratings(table):
+    points = hollow(table + table.T)
+    np.testing.assert_allclose(bradley_terry(points), 0, atol=1e-6)
+
+
+def test_ratings_far_apart_are_found():
+    points = np.zeros((4, 4))
+    for i in range(3):
+        points[i, i + 1], points[i + 1, i] = 999.9, 0.1
+    step = 400 * math.log10(9999)
+    np.testing.assert_allclose(bradley_terry(points), step * np.array([1.5, 0.5, -0.5, -1.5]), rtol=1e-6)
+
+
+def test_who_lost_all_has_a_rating_with_a_wide_interval():
+    lost, drawn = elo_ratings([[0, 0], [40, 0]], anchor=1), elo_ratings([[0, 20], [20, 0]], anchor=1)
+    assert lost[1] == Estimate(0, 0, 0) == drawn[1]
+    assert lost[0].value == pytest.approx(400 * math.log10(0.5 / 40.5))
+    assert lost[0].high < -300  # the share of wins is below 8 %
+    assert lost[0].low < -1200
+    assert drawn[0].value == 0
+    assert drawn[0].high == pytest.approx(-drawn[0].low, abs=10) == pytest.approx(113, abs=10)  # 50 % ± 16 %
+
+
+def test_intervals_of_ratings_cover():
+    true, rng = np.array([300.0, 100, 0, -500]), np.random.default_rng(0)
+    chance = 1 / (1 + 10 ** ((true - true[:, None]) / 400))
+    covered = []
+    for _ in range(60):
+        won = np.triu(rng.binomial(30, chance), 1)
+        points = won + np.triu(30 - won, 1).T
+        ratings = elo_ratings(points, anchor=2)
+        covered += [
+            one.low <= rating <= one.high for one, rating in zip(ratings, true, strict=True) if one.low < one.high
+        ]
+    assert len(covered) == 180
+    assert 0.9 < np.mean(covered) < 0.99

@@ -19,12 +19,13 @@ from mergefall_baselines import make
 from rich.console import Console
 from rich.text import Text
 
+from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
 from mergefall_training.files import in_place, write_whole
 from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Config, Point, train
-from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.statistics import plain
 from mergefall_training.play.tables import to_markdown, to_terminal
 from mergefall_training.play.workers import on_processes, process_pool, workers_of
@@ -71,6 +72,9 @@ def compare(
         for _, alike in groupby(suite.contests, lambda contest: contest.series or contest.name):
             played = []
             for contest in alike:
+                if contest.league:
+                    played.append(_league(contest, folder, workers, shared, progress))
+                    continue
                 curves = _trained(contest.name, runs[contest.name], shared, progress)
                 rows = [
                     _play(contest, player, folder, workers, shared, progress)
@@ -96,6 +100,8 @@ def print_result(result: ContestResult, screen: Console | None = None) -> None:
     to_terminal(result.table(), screen)
     if (table := result.runs_table()) is not None:
         to_terminal(table, screen)
+    if isinstance(result, LeagueResult):
+        to_terminal(result.pairs_table(), screen)
 
 
 # -- agents that are trained for a comparison -------------------------------------------------------------------------
@@ -159,6 +165,22 @@ def _play(
         progress=progress,
     )
     return Row(contestant.label, evaluation, player.batched and executor != "ray")
+
+
+def _league(contest: Contest, folder: Path | None, workers: int, executor: Any, progress: bool) -> LeagueResult:
+    """Play the matches of all pairs, from either side."""
+    matches, rows = {}, []
+    for one in contest.players:
+        others = [other for other in contest.players if other is not one]
+        for other in others:
+            pair = replace(one, label=f"{one.label} vs {other.label}")
+            row = _play(contest.against(other), pair, folder, workers, executor, progress)
+            matches[one.label, other.label] = row.evaluation
+        own = [matches[one.label, other.label] for other in others]
+        kwargs = {name: value for name, value in own[0].header.env_kwargs.items() if name != "opponent"}
+        episodes = [episode for evaluation in own for episode in evaluation.episodes]
+        rows.append(Row(one.label, Evaluation(replace(own[0].header, env_kwargs=kwargs), episodes)))
+    return LeagueResult(contest.name, rows, matches=matches, anchor=contest.baseline)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def _learning(result: ContestResult) -> Figure:
 
 
 def _speed(result: ContestResult) -> Figure:
-    headline, turn = result.headline, result.game.turn
+    headline, action = result.headline, result.game.action
     figure, axes = _figure(result, f"mean {headline} against thinking time", 5 + 0.13 * len(result.lines))
     labels, times, estimates = [], [], []
     for line in result.lines:  # agents that were trained alike are one point
@@ -155,7 +155,7 @@ def _speed(result: ContestResult) -> Figure:
         axes.plot(times[number], means[number], marker, color=colour, markersize=6, clip_on=False, label=label)
     spread = max(times) / min(times)
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
-    axes.set(xscale="log", xlabel=f"ms per {turn} (wall time of the game / {turn}s)", ylabel=f"mean {headline}")
+    axes.set(xscale="log", xlabel=f"ms per {action} (wall time of the game / {action}s)", ylabel=f"mean {headline}")
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -107,9 +107,7 @@ class ContestResult:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
         summaries = [row.summary for row in self.rows]
         steps = self.rows[0].evaluation.header.max_episode_steps
-        cap = "no cap" if steps is None else f"cap {steps} {'key' if self.game.by_keys else self.game.turn}s"
-        counts = sorted({summary.episodes for summary in summaries})
-        n = f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
+        cap = "no cap" if steps is None else f"cap {steps} {self.game.action}s"
         first, last = min(s.first_seed for s in summaries), max(s.last_seed for s in summaries)
         against = ""
         if self.adversary is not None:
@@ -117,7 +115,13 @@ class ContestResult:
             options = dict(player) if isinstance(player, Mapping) else {"player": player}
             name = options.pop("name" if "name" in options else "player")  # `name` in files of version 0.1.0
             against = f", adversary {title(str(name), options)} at rate {self.adversary['rate']}"
-        return f"{setting(self.rows[0].evaluation)}, {cap}{against}, {n}, seeds {first}-{last}"
+        return f"{setting(self.rows[0].evaluation)}, {cap}{against}, {self.count}, seeds {first}-{last}"
+
+    @property
+    def count(self) -> str:
+        """How many games each player played."""
+        counts = sorted({row.summary.episodes for row in self.rows})
+        return f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
 
     @property
     def lines(self) -> list[Line]:
@@ -164,41 +168,52 @@ class ContestResult:
 
     def table(self) -> Table:
         """One line for each player, and where the intervals come from."""
-        turn, rows, tiles = self.game.turn, self.rows, self.telling_tiles
+        action, rows, tiles = self.game.action, self.rows, self.telling_tiles
         summaries = [row.summary for row in rows]
         columns: dict[str, list[Cell]] = {
             "player": [row.label for row in rows],
             "N": [str(summary.episodes) for summary in summaries],
             f"mean {self.headline}": [(summary.mean, short) for summary in summaries],
-            "median": [(summary.median, short) for summary in summaries],
-            "IQM": [(summary.iqm, short) for summary in summaries],
         }
+        if self.game.matches:
+            for name in summaries[0].outcomes:
+                columns[name] = [(summary.outcomes[name], percent) for summary in summaries]
+        else:
+            columns["median"] = [(summary.median, short) for summary in summaries]
+            columns["IQM"] = [(summary.iqm, short) for summary in summaries]
         columns |= {f"{tile}+": [(row.evaluation.tile_rate(tile), percent) for row in rows] for tile in tiles}
-        columns[f"{turn}s"] = [short(summary.moves_per_game) for summary in summaries]
+        columns |= {name: [(summary.rates[name], short) for summary in summaries] for name in summaries[0].rates}
+        columns[f"{self.game.turn}s"] = [short(summary.moves_per_game) for summary in summaries]
         times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
-        columns[f"ms/{turn}"] = [time.rstrip(".") for time in times]
+        columns[f"ms/{action}"] = [time.rstrip(".") for time in times]
         if any(summary.capped for summary in summaries):
             columns["capped"] = [str(summary.capped) for summary in summaries]
         if any(summary.stuck for summary in summaries):
             columns["stuck"] = [str(summary.stuck) for summary in summaries]
         if self.ratios:
             columns[f"ratio to {self.baseline}"] = [(self.ratios.get(row.label), short) for row in rows]
-        spare = ("IQM", "median", *(f"{tile}+" for tile in tiles[:-1]), f"{turn}s")
+        spare = ("IQM", "median", *(f"{tile}+" for tile in tiles[:-1]), f"{self.game.turn}s")
         return Table(self.name, self.conditions, columns, self._note, spare)
 
     @property
     def _note(self) -> str:
-        turn = self.game.turn
+        action = self.game.action
         note = "Below each estimate its 95% interval: bootstrap"
         if self.all_tiles:
             note += ", Wilson's for shares of games that reached a tile"
+        if self.game.matches:
+            note += f", Wilson's for shares of matches; a draw is half a win; ms/{action} include the opponent's time"
+        if self.game.by_keys:
+            note += (
+                "; attack/piece: rows of attack, over all games; pieces/s: of the game's time, in which 60 keys are 1 s"
+            )
         note += _censoring(self.rows, self.headline)
         if any(row.summary.stuck for row in self.rows):
             note += "; stuck: games that ended because the player chose illegal actions, `illegal_limit` in a row"
         if self.rows[0].evaluation.header.adversary is not None:
-            note += f"; ms/{turn} include the adversary's time"
+            note += f"; ms/{action} include the adversary's time"
         if batched := list(dict.fromkeys(row.group or row.label for row in self.rows if row.batched)):
-            note += f"; ms/{turn} of many games side by side: {', '.join(batched)}"
+            note += f"; ms/{action} of many games side by side: {', '.join(batched)}"
         return f"{note}."
 
     def runs_table(self) -> Table | None:

@@ -5,6 +5,8 @@ holds a player with its options, ``{player: 2048/greedy, heuristic: nneonneo}``,
 agents that are trained for the comparison. It may have a `label` and a number of `episodes`. The page of this package,
 training/README.md, shows a file.
 
+With `league: true` every player plays matches against every other one, from either side, `episodes` of each.
+
 `presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none. With
 several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at each, and one table shows all means.
 """
@@ -96,6 +98,7 @@ class Contest:
     """One environment and the players that play it on the same seeds, each `episodes` games if it says no other number.
 
     - `adversary`: who draws against the players, as in `evaluate`.
+    - `league`: whether the players play matches against each other; `baseline` is then the player whose rating is 0.
     - `series`: the name that contests share which differ in the adversary's rate only; otherwise "".
     """
 
@@ -109,6 +112,7 @@ class Contest:
     baseline: str | None = None
     adversary: dict[str, Any] | None = None
     presets: list[str] = field(default_factory=list)
+    league: bool = False
     series: str = ""
 
     def __post_init__(self) -> None:
@@ -116,6 +120,12 @@ class Contest:
             raise ValueError(f"name {self.name!r} names a folder; expected letters, digits and . _ = -")
         id_of_file(self.env)
         integer("seed", self.seed, 0)
+
+    def against(self, opponent: Contestant) -> Contest:
+        """The contest of a league in which a player of it is the environment's opponent."""
+        return replace(
+            self, env_kwargs={**self.env_kwargs, "opponent": {"player": opponent.player, **opponent.options}}
+        )
 
 
 @dataclass(frozen=True)
@@ -190,6 +200,8 @@ def _contest(content: Any) -> Contest:
     labels = [player.label for player in players]
     if contest.baseline not in (None, *labels):
         raise ValueError(f"baseline {contest.baseline!r} is no player's label; expected one of {labels}")
+    if contest.league:
+        _check_league(replace(contest, players=players))
     adversary = contest.adversary
     if adversary is not None:
         with in_place("adversary"):
@@ -197,6 +209,17 @@ def _contest(content: Any) -> Contest:
             rates = adversary["rate"] if isinstance(adversary["rate"], list) else [adversary["rate"]]
             _check_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
     return replace(contest, players=players, adversary=adversary)
+
+
+def _check_league(league: Contest) -> None:
+    if not game_of(league.env).matches:
+        raise ValueError(f"league: the env is {league.env}; expected one of matches, as mergefall/TetrisVersus-v0")
+    if len(league.players) < 2:
+        raise ValueError(f"league: it has {len(league.players)} player; expected two or more")
+    if wrong := [one.label for one in league.players if one.training or one.episodes != league.episodes]:
+        raise ValueError(f"league: {wrong[0]!r} has its own 'train' or 'episodes'; expected players alone")
+    if "opponent" in league.env_kwargs or league.adversary:
+        raise ValueError("league: it has an opponent or an adversary; expected none")
 
 
 def _contestant(content: Any, episodes: int) -> Contestant:
@@ -241,7 +264,7 @@ def _made(kind: type[T], content: Any) -> T:
     for name, value in content.items():
         hint = types[name]
         kinds = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else [hint])]
-        if not isinstance(value, tuple(kinds)) or isinstance(value, bool):
+        if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
             raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
     try:
         return kind(**content)

@@ -92,7 +92,7 @@ def demonstrate(
         )
         storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
         with progress_bar(name, len(seeds), enabled=progress) as show:
-            games = spread(job, Task.trajectory, seeds, workers_of(workers), in_order=True)
+            games = spread(job, Task.trajectories, seeds, workers_of(workers), in_order=True)
             storage.update_episodes(_buffers(env, games, show))
         part.rename(target)
     finally:

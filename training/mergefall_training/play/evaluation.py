@@ -15,6 +15,7 @@ from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import Game
 from mergefall.imports import strings_in
+from mergefall.tetris.keys.game import STEPS_PER_SECOND
 from mergefall.typing import Options
 from mergefall_baselines import Player
 from mergefall_baselines.player import name_of_player
@@ -31,6 +32,7 @@ from mergefall_training.play.statistics import (
     exponential_ratio,
     interquartile_mean,
     plain,
+    rate,
     ratio,
     superiority,
     wilson,
@@ -51,7 +53,10 @@ class Summary:
     - `mean`, `median`, `iqm`: of the headline figure, with bootstrap intervals. For Tetris with capped games `mean` is
       `exponential_mean`, `median` and `iqm` are None.
     - `tiles`: for 2048, from tile 8 to the largest -> share of games that reached it, with Wilson's interval.
-    - `moves_per_game`, `ms_per_move`: a move is a piece in Tetris.
+    - `moves_per_game`: a move is a piece in Tetris.
+    - `ms_per_move`: per action, which is a piece in Tetris and a key in Tetris by keys.
+    - `outcomes`: of matches, the shares of wins, draws and losses, with Wilson's intervals.
+    - `rates`: of games by keys, rows of attack per piece, and pieces per second of the game (60 keys are a second).
     """
 
     headline: str
@@ -67,6 +72,8 @@ class Summary:
     tiles: dict[int, Estimate]
     moves_per_game: float
     ms_per_move: float
+    outcomes: dict[str, Estimate]
+    rates: dict[str, Estimate]
 
 
 @dataclass(frozen=True, repr=False)
@@ -111,11 +118,12 @@ class Evaluation:
         return "wins" if _goal(self.header.env_kwargs) else self.game.headline
 
     @property
-    def results(self) -> NDArray[np.int64]:
-        """The headline figure of each game: int64[episodes]; for wins 1 or 0."""
+    def results(self) -> NDArray[Any]:
+        """The headline figure of each game: int64[episodes]; for wins 1 or 0; float64 for matches, a draw is a half."""
         if goal := _goal(self.header.env_kwargs):
             return (self.max_tiles >= goal).astype(np.int64)
-        return np.array([episode.result for episode in self.episodes], dtype=np.int64)
+        found = np.array([episode.result for episode in self.episodes], dtype=np.int64)
+        return (found + 1) / 2 if self.game.matches else found
 
     @property
     def deaths(self) -> int:
@@ -149,11 +157,26 @@ class Evaluation:
 
     def mean(self) -> Estimate:
         """The mean result with its 95 % interval: bootstrapped; Wilson's for wins; `exponential_mean` if censored."""
-        if goal := _goal(self.header.env_kwargs):
-            return self.tile_rate(goal)
+        if self.game.matches or _goal(self.header.env_kwargs):
+            return wilson(float(self.results.sum()), len(self.episodes))
         if self.censored:
             return exponential_mean(int(self.results.sum()), self.deaths)
         return bootstrap(np.mean, self.results)
+
+    def outcomes(self) -> dict[str, Estimate]:
+        """Of matches, the shares of wins, draws and losses, with Wilson's 95 % intervals."""
+        counts = {"wins": 1.0, "draws": 0.5, "losses": 0.0} if self.game.matches else {}
+        return {name: wilson(int((self.results == one).sum()), len(self.episodes)) for name, one in counts.items()}
+
+    def rates(self) -> dict[str, Estimate]:
+        """Of games by keys, attack per piece and pieces per second of the game, with bootstrap 95 % intervals."""
+        if not self.game.by_keys:
+            return {}
+        attack, pieces, keys = (
+            np.array([getattr(episode, name) for episode in self.episodes], np.float64)
+            for name in ("attack", "pieces", "length")
+        )
+        return {"attack/piece": rate(attack, pieces), "pieces/s": rate(pieces, keys / STEPS_PER_SECOND)}
 
     def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Estimate:
         """The mean result divided by that of another player, with its interval; results must not be negative."""
@@ -218,11 +241,13 @@ class Evaluation:
             capped=len(self.episodes) - self.deaths,
             stuck=self.deaths - sum(episode.terminated for episode in self.episodes),
             mean=self.mean(),
-            median=None if self.censored else bootstrap(np.median, self.results),
-            iqm=None if self.censored else bootstrap(interquartile_mean, self.results),
+            median=None if self.censored or self.game.matches else bootstrap(np.median, self.results),
+            iqm=None if self.censored or self.game.matches else bootstrap(interquartile_mean, self.results),
             tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
             moves_per_game=sum(getattr(e, self.game.turns) for e in self.episodes) / len(self.episodes),
             ms_per_move=self.ms_per_move,
+            outcomes=self.outcomes(),
+            rates=self.rates(),
         )
 
 
@@ -298,7 +323,7 @@ def evaluate(
                         records.append(episode)
                     finished[episode.seed] = episode
                     alone = Evaluation(header, [episode])
-                    total, deaths = total + int(alone.results[0]), deaths + alone.deaths
+                    total, deaths = total + float(alone.results[0]), deaths + alone.deaths
                     shown = deaths if alone.game.memoryless else count  # as `Evaluation.mean` where a cap ends games
                     show(count, f"mean {plain(total / shown)}" if shown else "")
         except KeyboardInterrupt as interrupt:

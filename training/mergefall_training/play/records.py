@@ -94,7 +94,16 @@ class KeysEpisode(TetrisEpisode):
     attack: int
 
 
-_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, KeysEpisode)
+@dataclass(frozen=True)
+class VersusEpisode(KeysEpisode):
+    """One finished match; `won`: 1, 0 for a draw or a match that a cap ended, -1 for a match lost."""
+
+    game: ClassVar[Game] = GAMES["versus"]
+
+    won: int
+
+
+_KINDS: tuple[type[Episode], ...] = (Game2048Episode, TetrisEpisode, KeysEpisode, VersusEpisode)
 
 
 def episode_from(record: Mapping[str, object]) -> Episode:

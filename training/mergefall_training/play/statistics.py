@@ -112,6 +112,22 @@ def ratio(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Esti
     return Estimate(*(_quotient(p, 1 - p) for p in (shares.value, shares.low, shares.high)))
 
 
+def rate(total: ArrayLike, units: ArrayLike) -> Estimate:
+    """The sum of `total` divided by that of `units` over games, with its bootstrap interval; games are resampled.
+
+    >>> rate([2, 4, 6], [4, 8, 12])
+    Estimate(value=0.5, low=0.5, high=0.5)
+    """
+    total, units = np.asarray(total, np.float64), np.asarray(units, np.float64)
+
+    def share(games: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+        chosen = games.astype(np.int64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return total[chosen].sum(axis) / units[chosen].sum(axis)
+
+    return bootstrap(share, np.arange(len(total)))
+
+
 def difference(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean of a − b over pairs, with its bootstrap percentile interval; whole pairs are resampled.
 
@@ -182,6 +198,67 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
     half = math.sqrt(z2 * (rate * (1 - rate) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
     # At 0 % and 100 % the bound is the rate itself; rounding must not push it further.
     return Estimate(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
+
+
+# -- players that meet in pairs ---------------------------------------------------------------------------------------
+
+ELO = 400 / math.log(10)  # points of the Elo scale for a factor of e in the odds
+_SAMPLES = 4000  # of ratings
+_CLOSE, _STEPS = 1e-6, 100  # Elo points; steps, of one or two factors of e each where ratings are far apart
+
+
+def bradley_terry(points: ArrayLike) -> NDArray[np.float64]:
+    """Ratings in Elo points, with mean 0, that make the results of matches most likely.
+
+    A player rated r points above another one wins with odds of 10^(r/400) (Bradley & Terry, Biometrika 39, 1952).
+
+    Args:
+        points: float64[..., n, n], matches that the player of a row won against that of a column, draws counting half.
+            Ratings are finite if no group of players won all matches against the others.
+
+    >>> np.round(bradley_terry([[0, 10], [1, 0]]))
+    array([ 200., -200.])
+    """
+    points = np.asarray(points, np.float64)
+    n, matches = points.shape[-1], points + points.swapaxes(-1, -2)
+    ratings = np.zeros(points.shape[:-1])
+    for _ in range(_STEPS):  # Newton's method on a concave function
+        wins = matches / (1 + np.exp((ratings[..., None, :] - ratings[..., None]) / ELO))
+        slope = (points - wins).sum(-1)
+        spread = wins * wins.swapaxes(-1, -2) / np.maximum(matches, 1e-300)
+        curve = np.eye(n) * (spread.sum(-1)[..., None] + 1e-12) - spread + 1 / n  # the last terms make it invertible
+        step = np.clip(ELO * np.linalg.solve(curve, slope[..., None])[..., 0], -ELO, ELO)
+        ratings = ratings + step
+        if np.abs(step).max() < _CLOSE:
+            break
+    return ratings - ratings.mean(-1, keepdims=True)
+
+
+def elo_ratings(points: ArrayLike, anchor: int | None = None) -> list[Estimate]:
+    """The ratings of players in Elo points, with 95 % intervals.
+
+    Each player gets half a win and half a loss more, shared among its pairs. So whoever won or lost all matches has a
+    finite rating, and other ratings hardly change. The interval holds the middle 95 % of the ratings that follow if the
+    share of wins of each pair is drawn from Beta(wins, losses): a Bayesian bootstrap of matches (Rubin, Annals of
+    Statistics 9, 1981), which has a width also where a player won all matches. With draws it is wider than need be.
+
+    Args:
+        points: float64[n, n], as for `bradley_terry`.
+        anchor: the player whose rating is 0. Default: none, the mean is 0.
+
+    >>> print(elo_ratings([[0, 50], [50, 0]])[0])
+    0 [-34, 34]
+    """
+    given = np.asarray(points, np.float64)
+    n, ones = len(given), np.eye(len(given))
+    won = given * (1 - ones) + 0.5 / (n - 1)
+    shares = np.triu(np.random.default_rng(0).beta(won, won.T, (_SAMPLES, n, n)), 1)
+    drawn = (won + won.T) * (shares + np.tril(1 - shares.swapaxes(1, 2), -1))
+    found = [bradley_terry(one) for one in (won * (1 - ones), drawn)]
+    if anchor is not None:
+        found = [ratings - ratings[..., anchor, None] for ratings in found]
+    ends = np.quantile(found[1], [_tail(CONFIDENCE), 1 - _tail(CONFIDENCE)], axis=0)
+    return [Estimate(*map(float, three)) for three in zip(found[0], *ends, strict=True)]
 
 
 # -- a handful of training runs ---------------------------------------------------------------------------------------

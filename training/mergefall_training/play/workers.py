@@ -24,7 +24,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any
+from typing import Any, TypeAlias
 
 import cloudpickle
 import gymnasium as gym
@@ -50,6 +50,7 @@ from mergefall_training.wrappers.adversary import arguments
 WORTH = 4.0  # seconds that workers must save: they take some to start
 PART = 0.5  # seconds of games that a worker gets at a time
 AT_ONCE = 1024  # games of one batch
+MATCHES = 128  # of one batch
 LOOK = 0.25  # seconds in which a game is tried
 MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because worker processes import the script"
 
@@ -74,12 +75,26 @@ class Task:
         """A single or batched environment with the task's adversary in it."""
         return env if self.adversary is None else with_adversary(env, self._opponent, self.adversary["rate"])
 
-    def episode(self, seed: int) -> Episode:
-        """The episode from ``reset(seed=seed)``."""
-        start = perf_counter()
-        trajectory = self.trajectory(seed)
-        seconds = perf_counter() - start
-        return played(seed, trajectory.actions, len(trajectory), trajectory.terminated, seconds, trajectory.figures)
+    @property
+    def _together(self) -> bool:
+        """Whether an opponent decides too, which is fastest for many matches at once."""
+        game = ENVIRONMENTS.get(self.env_id)
+        return game is not None and game.matches and isinstance(self.player, KernelPlayer)
+
+    def episodes(self, seeds: Sequence[int]) -> Generator[Episode]:
+        """The episodes from ``reset(seed=seed)``, each as it ends."""
+        if self._together:
+            for first in range(0, len(seeds), MATCHES):
+                yield from play_together(self, seeds[first : first + MATCHES])
+            return
+        for seed in seeds:
+            start = perf_counter()
+            one = self.trajectory(seed)
+            yield played(seed, one.actions, len(one), one.terminated, perf_counter() - start, one.figures)
+
+    def trajectories(self, seeds: Sequence[int]) -> Generator[Trajectory]:
+        """The episodes from ``reset(seed=seed)``, in the order of `seeds`."""
+        yield from map(self.trajectory, seeds)
 
     def trajectory(self, seed: int, cap: int | None = None) -> Trajectory:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
@@ -123,11 +138,14 @@ def unpack_task(packed: bytes) -> Task:
     return Task(player, env_id, kwargs, *others)
 
 
-def _played(packed: bytes, work: Callable[[Task, int], Any], seeds: Sequence[int]) -> list[Any]:
+Work: TypeAlias = Callable[[Task, Sequence[int]], Iterable[Any]]  # `Task.episodes` or `Task.trajectories`
+
+
+def _played(packed: bytes, work: Work, seeds: Sequence[int]) -> list[Any]:
     """In a worker process: what `work` returns for the seeds."""
     job = unpack_task(packed)
     job.trajectory(seeds[0], 1)  # loads kernels, so that no episode's `seconds` includes that
-    return [work(job, seed) for seed in seeds]
+    return list(work(job, seeds))
 
 
 def task(
@@ -199,18 +217,18 @@ def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
 
 def spread(
     task: Task,
-    work: Callable[[Task, int], Any],
+    work: Work,
     seeds: Sequence[int],
     workers: int,
     executor: str | ProcessPoolExecutor = "processes",
     in_order: bool = False,
 ) -> Generator[Any]:
-    """`work(task, seed)` for each seed, `Task.episode` or `Task.trajectory`, as each ends or `in_order`.
+    """`work(task, seeds)`, as each game ends or `in_order`.
 
     - executor "processes": `workers` processes, or this one alone where games are so few or short that it is faster.
     - executor "ray" or a `process_pool`: the games run there.
 
-    Short games are sent many at a time.
+    Short games are sent many at a time, and matches that are played side by side.
     """
     if not seeds:
         return
@@ -219,9 +237,11 @@ def spread(
     workers = min(workers, len(seeds))
     seconds = math.inf if alone and workers == 1 else _seconds_of_a_game(task, seeds[0])
     if alone and (workers == 1 or seconds * len(seeds) * (1 - 1 / workers) < WORTH):
-        yield from (work(task, seed) for seed in seeds)
+        yield from work(task, seeds)
         return
     size = max(1, min(int(PART / seconds), len(seeds) // (4 * workers)))
+    if task._together:
+        size = min(MATCHES, -(-len(seeds) // workers))
     parts = [seeds[first : first + size] for first in range(0, len(seeds), size)]
     if executor == "ray":
         yield from chain.from_iterable(_on_ray(task.pack(), work, parts))
@@ -257,11 +277,11 @@ def play_all(
         for first in range(0, len(seeds), AT_ONCE):
             yield from play_together(job, seeds[first : first + AT_ONCE])
     else:
-        yield from spread(job, Task.episode, seeds, workers, executor)
+        yield from spread(job, Task.episodes, seeds, workers, executor)
 
 
 def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
-    """The task's episodes as `spread` plays them, each as it ends; the player must remember nothing.
+    """The task's episodes as `spread` plays them, each as it ends; for a `Player.batched` or a `KernelPlayer`.
 
     The `seconds` of a game are its share of the total time.
     """
@@ -270,11 +290,17 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     envs = job.opposed(gym.make_vec(job.env_id, num_envs=n, max_episode_steps=job.max_episode_steps, **kwargs))
     playing = np.arange(n)  # games that are not over; the others are stepped too, but ignored
     actions, table, seconds = np.zeros(n, np.int64), np.empty((1024, n), np.uint16), 0.0
+    memories = [player.start(seed) for seed in seeds]
+    memory: Any = None if memories[0] is None else np.stack(memories)
 
     def choose(step: Step) -> Array | None:
+        nonlocal memory
+        if not playing.size:
+            return None
+        masks = {} if player.batched else {"action_masks": step.info["action_mask"][playing]}
         actions[:] = 0
-        actions[playing] = player.act(take(step.observation, playing))
-        return actions if playing.size else None
+        actions[playing], memory = player.predict(take(step.observation, playing), memory, **masks)
+        return actions
 
     begun = perf_counter()
     for length, step in enumerate(steps(envs, list(seeds), choose)):
@@ -289,7 +315,7 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
             for i in playing[over]:
                 figures = {name: step.info[name][i] for name in game.figures}
                 yield played(seeds[i], table[: min(length, RECORDED), i], length, step.terminated[i], seconds, figures)
-            playing = playing[~over]
+            playing, memory = playing[~over], None if memory is None else memory[~over]
         begun = perf_counter()
 
 
@@ -363,7 +389,7 @@ def on_processes(
         raise
 
 
-def _on_ray(packed: bytes, work: Callable[[Task, int], Any], parts: Sequence[Sequence[int]]) -> Generator[list[Any]]:
+def _on_ray(packed: bytes, work: Work, parts: Sequence[Sequence[int]]) -> Generator[list[Any]]:
     ray: Any = import_extra("ray")
     if not ray.is_initialized():
         ray.init()  # the cluster at RAY_ADDRESS, or one on this machine

@@ -1,0 +1,105 @@
+"""The result of a league: every player plays matches against every other one, and the matches make ratings."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from mergefall.typing import Array
+
+from mergefall_training.compare.results import ContestResult
+from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.statistics import Estimate, elo_ratings, wilson
+from mergefall_training.play.tables import Cell, Table, percent, short
+
+
+@dataclass(frozen=True, repr=False)
+class LeagueResult(ContestResult):
+    """All players of a league, the highest rating first.
+
+    - `rows`: of each player the matches in which it was the agent, and the others the environment's opponent.
+    - `matches`: these by the labels of the agent and the opponent.
+    - `anchor`: label of the player whose rating is 0. Default: none, the mean rating is 0.
+    """
+
+    matches: dict[tuple[str, str], Evaluation] = field(default_factory=dict)
+    anchor: str | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "rows", sorted(self.rows, key=lambda row: -self.ratings[row.label].value))
+
+    @cached_property
+    def ratings(self) -> dict[str, Estimate]:
+        """By label: the rating in Elo points (`elo_ratings`)."""
+        labels = [row.label for row in self.rows]
+        points = [[self.results(one, other).sum() for other in labels] for one in labels]
+        anchor = None if self.anchor is None else labels.index(self.anchor)
+        return dict(zip(labels, elo_ratings(points, anchor), strict=True))
+
+    def results(self, player: str, opponent: str | None = None) -> Array:
+        """A player's results, 1 for a win and ½ for a draw, as agent and as opponent of another one, or of all."""
+        own = [e.results for (one, other), e in self.matches.items() if one == player and opponent in (None, other)]
+        away = [
+            1 - e.results for (one, other), e in self.matches.items() if other == player and opponent in (None, one)
+        ]
+        return np.concatenate([*own, *away, np.empty(0)])
+
+    @cached_property
+    def ms_per_key(self) -> dict[str, float]:
+        """By label: milliseconds for a key, those by which both players best explain the time of all matches."""
+        labels = [row.label for row in self.rows]
+        played = np.array([[label in pair for label in labels] for pair in self.matches], np.float64)
+        times = [evaluation.ms_per_move for evaluation in self.matches.values()]
+        return dict(zip(labels, np.linalg.lstsq(played, times)[0].clip(0).tolist(), strict=True))
+
+    @property
+    def count(self) -> str:
+        episodes = next(iter(self.matches.values())).episodes
+        return f"N={2 * len(episodes)} for each pair, half of them from either side"
+
+    def table(self) -> Table:
+        """One line for each player, and where the intervals come from."""
+        results = {row.label: self.results(row.label) for row in self.rows}
+        columns: dict[str, list[Cell]] = {
+            "player": list(results),
+            "N": [str(len(won)) for won in results.values()],
+            "Elo": [(self.ratings[label], "{:.0f}".format) for label in results],
+        }
+        for name, result in (("wins", 1), ("draws", 0.5), ("losses", 0)):
+            columns[name] = [(wilson(int((won == result).sum()), len(won)), percent) for won in results.values()]
+        columns |= {
+            name: [(row.summary.rates[name], short) for row in self.rows] for name in self.rows[0].summary.rates
+        }
+        columns["ms/key"] = [f"{self.ms_per_key[label]:.2g}" for label in results]
+        zero = "the mean rating is 0" if self.anchor is None else f"{self.anchor} is rated 0"
+        note = (
+            f"Elo: the ratings that make the results most likely (Bradley-Terry), {zero}; a draw, also by the cap, is"
+            " half a win, and each player gets half a win and half a loss more. Below each estimate its 95% interval:"
+            " Bayesian bootstrap for ratings, Wilson's for shares of matches, else bootstrap. attack/piece: rows of"
+            " attack; pieces/s: 60 keys are 1 s; both as agent. ms/key: those by which both players best explain the"
+            " time of all matches, many of which are played side by side."
+        )
+        return Table(self.name, self.conditions, columns, note, ("pieces/s", "draws"))
+
+    def pairs_table(self) -> Table:
+        """What each player made of its matches against each other one: the mean result."""
+        labels = [row.label for row in self.rows]
+        columns: dict[str, list[Cell]] = {"of its matches against": labels}
+        for other in labels:
+            won = [self.results(one, other) for one in labels]
+            columns[other] = ["" if not len(each) else percent(each.mean()) for each in won]
+        return Table("", "", columns, "Won by the player of the line; a draw is half a win.")
+
+    def content(self) -> dict[str, Any]:
+        """All figures, as `results.json` has them for each game."""
+        content = super().content()
+        for player in content["players"]:
+            player |= {"rating": asdict(self.ratings[player["label"]]), "ms_per_key": self.ms_per_key[player["label"]]}
+        pairs = [
+            {"agent": one, "opponent": other} | {n: asdict(e) for n, e in evaluation.outcomes().items()}
+            for (one, other), evaluation in self.matches.items()
+        ]
+        return content | {"anchor": self.anchor, "matches": pairs}
