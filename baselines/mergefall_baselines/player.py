@@ -217,6 +217,17 @@ def title(player: str, options: Mapping[str, Any]) -> str:
     return " ".join([player, *(f"{name}={value}" for name, value in shown.items() if name != "checksum")])
 
 
+def title_of(spec: Any) -> str:
+    """A player that is given by its name, or by a mapping of `player` and options, in one line.
+
+    >>> title_of({"player": "2048/minimax", "depth": 1})
+    '2048/minimax depth=1'
+    """
+    options = dict(spec) if isinstance(spec, Mapping) else {"player": spec}
+    name = options.pop("name" if "name" in options else "player")  # `name` in files of version 0.1.0
+    return title(str(name), options)
+
+
 def name_of_player(player: Predictor) -> str:
     """A player's name; if it has none, that of its class.
 

@@ -245,10 +245,13 @@ def test_a_hint_names_the_keys_of_a_whole_piece(clock):
     assert session.actions[: len(before)] == before
 
 
-def test_a_game_by_keys_is_a_record_that_holds(tmp_path, monkeypatch, clock, capsys):
+@pytest.mark.parametrize("env_id", [BY_KEYS, "mergefall/TetrisVersus-v0"])
+def test_a_game_by_keys_is_a_record_that_holds(tmp_path, monkeypatch, clock, capsys, env_id):
     out = tmp_path / "keys.jsonl"
-    script = pressing(monkeypatch, ["left", "", "", "up", "", "space", "c", "", "p", "z"] + ["space", ""] * 60, clock)
-    play(BY_KEYS, {"rows": 10, "levels": True}, 3, window=True, out=out)
+    script = pressing(
+        monkeypatch, ["h", "left", "", "", "up", "", "space", "c", "", "p", "z"] + ["space", ""] * 60, clock
+    )
+    play(env_id, {"rows": 10, "levels": True}, 3, window=True, out=out)
     assert "game over" in script.shown[-1][1][0]
     assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
     (episode,) = Evaluation.read(out).episodes

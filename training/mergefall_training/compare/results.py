@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from mergefall.games import Game
-from mergefall_baselines.player import title
+from mergefall_baselines.player import title_of
 
 from mergefall_training.learn.run import Point
 from mergefall_training.play.evaluation import Evaluation, Summary
@@ -23,9 +23,10 @@ def setting(evaluation: Evaluation) -> str:
     """The environment of an evaluation with its size and rules, in one line."""
     header = evaluation.header
     kwargs = {name: value for name, value in header.env_kwargs.items() if value is not None}
+    against = f", opponent {title_of(kwargs.pop('opponent'))}" if "opponent" in kwargs else ""
     size = "×".join(str(kwargs.pop(name)) for name in evaluation.game.size if name in kwargs)
     rules = " ".join([size, *(f"{name}={value}" for name, value in kwargs.items())]).strip()
-    return f"{header.env_id} ({rules})"
+    return f"{header.env_id} ({rules}){against}"
 
 
 @dataclass(frozen=True)
@@ -111,10 +112,7 @@ class ContestResult:
         first, last = min(s.first_seed for s in summaries), max(s.last_seed for s in summaries)
         against = ""
         if self.adversary is not None:
-            player = self.adversary["player"]
-            options = dict(player) if isinstance(player, Mapping) else {"player": player}
-            name = options.pop("name" if "name" in options else "player")  # `name` in files of version 0.1.0
-            against = f", adversary {title(str(name), options)} at rate {self.adversary['rate']}"
+            against = f", adversary {title_of(self.adversary['player'])} at rate {self.adversary['rate']}"
         return f"{setting(self.rows[0].evaluation)}, {cap}{against}, {self.count}, seeds {first}-{last}"
 
     @property

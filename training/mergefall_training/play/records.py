@@ -27,7 +27,7 @@ from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
 from mergefall.library import origin
 from mergefall.typing import Array, Options
-from mergefall_baselines.player import title
+from mergefall_baselines.player import title, title_of
 from mergefall_baselines.registry import added
 from numpy.typing import NDArray
 
@@ -156,6 +156,12 @@ class Header:
     def title(self) -> str:
         """The player and its options in one line, as the command line spells them."""
         return printable(title(self.player, self.options))
+
+    @property
+    def sides(self) -> str:
+        """The title; of matches with the opponent's."""
+        opponent = self.env_kwargs.get("opponent")
+        return self.title if opponent is None else printable(f"{self.title} against {title_of(opponent)}")
 
     def content(self) -> dict[str, Any]:
         """The fields by name, without `code` if no code of the user's played."""

@@ -322,6 +322,7 @@ CONTROLS = {
     "2048": "arrows or W A S D slide the tiles",
     "keys": "left, right, down move the piece, up and Z turn it, space drops it, C holds it",
 }
+ADVISERS["versus"], CONTROLS["versus"] = ADVISERS["keys"], CONTROLS["keys"]
 PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
 WAIT, LONGEST = 0, 0.25  # the action while time passes; seconds that are caught up
 LONGEST_ROUTE = 100  # keys of a hint
