@@ -45,8 +45,14 @@ QUESTION = """() => {
     for (const game of contest.games) {
       const twin = new GAMES[contest.game](contest.rules, game.stream);
       let legal = true;
-      for (const action of game.actions) {
+      for (const [i, action] of game.actions.entries()) {
         if (twin.over && contest.game === "tetris") legal = false;
+        if (i % 10 === 0 && i / 10 < game.masks.length) {
+          const mask = twin.legal(), sum = mask.reduce((sum, one, action) => sum + (one ? 1 + action : 0), 0);
+          const drops = Array.from({ length: twin.rules?.reach ? 28 : 0 }, (_, i) => twin.dropping(i % 4, i >> 2));
+          const alike = drops.every((action) => action < 0 || mask[action] === (twin.resting(action) !== null));
+          legal &&= alike && sum === game.masks[i / 10];
+        }
         legal &&= twin.step(action);
       }
       moves += game.actions.length;
@@ -72,11 +78,13 @@ def recorded(player, env_id, env_kwargs, count):
     played = evaluate(player, env_id, count, 7, env_kwargs, 1, max_episode_steps=cap, progress=False, out=None)
     env = gym.make(env_id, **env_kwargs)
     for number, (episode, actions) in enumerate(games_of(played)):
-        board = queue = held = None
+        board, queue, held, masks = None, None, None, []
         if number < 20:
-            observation, _ = env.reset(seed=episode.seed)
-            for action in actions.tolist():
-                observation, *_ = env.step(action)
+            observation, info = env.reset(seed=episode.seed)
+            for step, action in enumerate(actions.tolist()):
+                if step % 10 == 0:  # the sum of 1 + each legal action
+                    masks.append(int(np.flatnonzero(info["action_mask"]).sum() + info["action_mask"].sum()))
+                observation, _, _, _, info = env.step(action)
             tetris = isinstance(observation, dict)
             board = np.ravel(observation["board"] if tetris else observation).tolist()
             queue = [int(observation["piece"]), *np.ravel(observation.get("queue", [])).tolist()] if tetris else None
@@ -91,6 +99,7 @@ def recorded(player, env_id, env_kwargs, count):
             "board": board,
             "queue": queue,
             "held": held,
+            "masks": masks,
         }
 
 
