@@ -49,6 +49,7 @@ for _name, _factory in {
     "tetris/expectimax": tetris_search.Expectimax,
     "tetris/mcts": tetris_mcts.mcts,
     "tetris/keys": tetris_keys.Keys,
+    "keys/random": tetris_keys.Random,
     "quintris/expectimax": tetris_search.quintris,
 }.items():
     register(_name, _factory)

@@ -91,6 +91,7 @@ class Player:
     - `plays`: arguments of the environment that the player plays by default; a class or a factory may have them.
     - `batched`: whether the player remembers nothing and decides for many games in little more time than for one, so
       that whole games are best played side by side.
+    - `caches`: whether it remembers only to save time: asked about any observation alone, it decides as well.
 
     For searches over the player's values:
 
@@ -113,6 +114,7 @@ class Player:
     heuristic: Any = None
     form: Any = None
     sees_next: bool = True
+    caches: bool = False
 
     def __repr__(self) -> str:
         return f"<{title(name_of_player(self), self.options)}>"

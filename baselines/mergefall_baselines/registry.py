@@ -147,11 +147,13 @@ def player_of(spec: Any, what: str = "player") -> Player:
 
 
 def without_memory(player: Player, what: str = "player") -> Player:
-    """The player itself; raises ValueError if it remembers, because its values are then no function of the observation.
+    """The player itself; raises ValueError if its values are no function of the observation, because it remembers.
+
+    A player that remembers only to save time is not refused.
 
     `what` is what the message calls it.
     """
-    if player.start(0) is not None:
+    if player.start(0) is not None and not player.caches:
         raise ValueError(f"{what} is {player.name!r}, which remembers; expected one that needs the observation alone")
     return player
 

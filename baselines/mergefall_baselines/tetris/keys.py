@@ -23,6 +23,7 @@ from mergefall.tetris.keys.rules import STATUS, Rules
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
 from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Kernel, Observation
+from mergefall.words import below, next_bits
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
@@ -39,7 +40,7 @@ from mergefall_baselines.kernel_player import (
 )
 from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import player_of, without_memory
-from mergefall_baselines.tetris.memory import MEMORY
+from mergefall_baselines.tetris.memory import MEMORY, STREAM
 from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
 
 U = np.uint64
@@ -219,6 +220,41 @@ def decide(state, memory, values, settings):
     return next_key(state, memory, values, trial)
 
 
+@kernel
+def choose_any(state, memory, values, settings):
+    """Choose any key whose mask is 1; each is worth 0."""
+    game.write_mask(state, words.is_over(state), settings)
+    memory[STREAM], bits = next_bits(memory[STREAM])
+    left, key = below(bits, settings.sum()), 0
+    for i in range(settings.size):
+        values[i] = 0.0 if settings[i] else -np.inf
+        if settings[i]:
+            key, left = (i if left == 0 else key), left - 1
+    return np.int64(key)
+
+
+class Random(KernelPlayer):
+    """Random: a key that changes something, or a wait, each with the same probability.
+
+    The random stream travels in `state`. ``start(seed)`` begins a stream other than the environment's of that seed.
+
+    Args:
+        rules: the arguments of `mergefall/TetrisKeys-v0` that make its game. Default: those of the environment, or
+            what the observation shows.
+
+    Example:
+        >>> from mergefall_baselines import make
+        >>> make("keys/random").play("mergefall/TetrisKeys-v0", seed=0).figures["lines"]
+        0
+    """
+
+    form = FORM
+    remembers = True
+
+    def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
+        return choose_any, np.empty(way.n_actions, np.int8)
+
+
 class Keys(KernelPlayer):
     """Keys: presses the keys that bring each piece to where a player of placements wants it.
 
@@ -244,7 +280,7 @@ class Keys(KernelPlayer):
     """
 
     form = FORM
-    remembers = True
+    remembers = caches = True
     plays = MappingProxyType({"env_id": "mergefall/TetrisKeys-v0"})
 
     def __init__(self, of: Any = "tetris/bcts", placements: str = "reachable", **rules: Any) -> None:

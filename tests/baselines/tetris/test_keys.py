@@ -54,6 +54,20 @@ def test_both_loops_play_the_same_game(of, rules):
     assert played.figures == slow.figures
 
 
+def test_random_keys_are_legal_and_equally_likely():
+    player = make("keys/random")
+    fast, slow = player.play(ID, 2), play_in_env(player, ID, 2)
+    np.testing.assert_array_equal(fast.actions, slow.actions)
+    (observation, info), drawn = gym.make(ID).reset(seed=0, options={"piece": "O"}), np.zeros(len(KEYS) - 1)
+    assert info["action_mask"].tolist() == [1, 1, 1, 0, 0, 1, 1, 1]
+    state = player.start(0)
+    for _ in range(6000):
+        key, state = player.predict(observation, state)
+        drawn[key] += 1
+    assert not drawn[info["action_mask"] == 0].any()
+    assert np.abs(drawn[info["action_mask"] == 1] - 1000).max() < 150  # five standard deviations
+
+
 def test_a_player_that_decides_in_python_presses_the_same_keys():
     of = make("tetris/bcts")
     compiled, slow = make("tetris/keys", of=of), make("tetris/keys", of=make("tetris/bcts"))

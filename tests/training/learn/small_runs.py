@@ -6,13 +6,16 @@ import numpy as np
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config, read_curve, train
 
-G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+G2048, TETRIS, KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
 SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
 FIELD = {"cols": 4, "rows": 5, "preview": 0}
+KEYS_FIELD = {"cols": 6, "rows": 10, "preview": 1, "hold": False}
 EXTRACTOR = {"channels": 16, "features_dim": 16}
 NETWORK = {"features_extractor_class": "ranks-afterstates", "features_extractor_kwargs": EXTRACTOR, "net_arch": []}
 AFTERSTATES = {"features_extractor_class": "board-afterstates", "net_arch": []}
 OF_TETRIS = {"policy": "AfterstatesPolicy", "policy_kwargs": AFTERSTATES}
+OF_KEYS = OF_TETRIS | {"policy_kwargs": AFTERSTATES | {"features_extractor_class": "keys-afterstates"}}
+TAUGHT_KEYS = OF_KEYS | {"teacher": {"player": "tetris/keys", "placements": "drop"}}
 LEARNERS = {
     "distill": {"n_envs": 8, "n_steps": 4, "gradient_steps": 2, "batch_size": 32, "buffer_size": 128},
     "kickstart": {"n_envs": 8, "n_steps": 4, "n_epochs": 2, "batch_size": 16},

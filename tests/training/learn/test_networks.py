@@ -5,12 +5,27 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.networks import EXTRACTORS, POLICIES, AfterstatesPolicy, RanksAfterstates
+from mergefall.tetris.game import FALLING, QUEUE
+from mergefall.tetris.heuristics import Dt10
+from mergefall.tetris.keys import game, routes
+from mergefall.tetris.keys.rules import Rules
+from mergefall.tetris.pieces import WIDTHS
+from mergefall.tetris.srs import SHAPES
+from mergefall_training.learn.sb3.networks import (
+    EXTRACTORS,
+    FAR,
+    POLICIES,
+    AfterstatesPolicy,
+    RanksAfterstates,
+    key_distances,
+    parameters_of,
+)
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.torch_layers import CombinedExtractor
 
 GAMES = {"2048": ("mergefall/Game2048-v0", "ranks-afterstates"), "tetris": ("mergefall/Tetris-v0", "board-afterstates")}
+BY_DEFAULT = GAMES | {"keys": ("mergefall/TetrisKeys-v0", "keys-afterstates")}
 
 
 def policy_of(algorithm, game, **changed):
@@ -112,11 +127,67 @@ def test_what_does_not_fit_is_refused(algorithm, changed, complaint):
         policy_of(algorithm, "tetris", **changed)
 
 
-@pytest.mark.parametrize("game", GAMES)
+def test_dqn_over_afterstates_refuses_keys():
+    env = gym.make("mergefall/TetrisKeys-v0")
+    with pytest.raises(ValueError, match="dqn with AfterstatesPolicy plays games by placements alone"):
+        POLICIES["dqn"]["AfterstatesPolicy"](
+            env.observation_space,
+            env.action_space,
+            lambda _: 1e-3,
+            net_arch=[],
+            features_extractor_class=EXTRACTORS["keys-afterstates"],
+        )
+
+
+@pytest.mark.parametrize("game", BY_DEFAULT)
 def test_the_policy_over_afterstates_has_the_extractor_of_its_game_by_default(game):
-    env_id, extractor = GAMES[game]
+    env_id, extractor = BY_DEFAULT[game]
     model = MaskablePPO(AfterstatesPolicy, make_vec_env(env_id, 4, seed=0), n_steps=8, batch_size=16, n_epochs=1)
     assert type(model.policy.features_extractor) is EXTRACTORS[extractor]
-    before = model.policy.action_net.linear.weight.clone()
+    before = parameters_of(model.policy)
     model.learn(32)
-    assert (model.policy.action_net.linear.weight != before).any()
+    assert all((array != before[name]).any() for name, array in parameters_of(model.policy).items())
+
+
+def test_distances_count_the_keys_of_the_shortest_routes():
+    """By breadth-first searches of the engine over the empty board (`routes.py`)."""
+    cols, work = 5, routes.new_work()
+    found, rules = key_distances(cols, 8), Rules(cols=cols, preview=0, hold=False, gravity=0)
+    state, reached = rules.new_states(1)[0], 0
+    for piece, rotation, column, key in np.ndindex(found.shape[:4]):
+        shape = SHAPES[piece, rotation]
+        if column + WIDTHS[piece, shape] > cols:
+            continue
+        state[QUEUE] = piece
+        state[FALLING] = rotation << game.ROTATION[0] | column << game.COLUMN[0] | 10 << game.ROW[0]
+        drops = key == game.HARD_DROP
+        game.press(state, key)
+        routes.explore(state, routes.ANY, False, work)
+        for placement in range(4 * cols):
+            goal, route = routes.goal_of(*divmod(placement, cols), 0), np.zeros(4, np.uint64)
+            end = work.ends[goal]
+            count = found[piece, rotation, column, key, placement]
+            if end >> 16 != work.searches[0] or (drops and placement != shape * cols + column):
+                assert count >= FAR
+            else:
+                assert count == (1 if drops else 1 + routes.write_route(end & 0xFFFF, -1, work, route))
+                reached += 1
+    assert reached > 6000
+
+
+@pytest.mark.parametrize(("piece", "keys"), [("I", 6), ("T", 7), ("O", 5)])
+def test_the_most_probable_keys_bring_the_piece_to_the_best_placement(piece, keys):
+    """If nothing counts but the height of the last column, that is a piece upright beside the wall."""
+    env = gym.make("mergefall/TetrisKeys-v0", hold=False)
+    policy = AfterstatesPolicy(env.observation_space, env.action_space, lambda _: 1e-3)
+    extractor, height = policy.features_extractor, len(Dt10.board_names) + 9
+    with torch.no_grad():
+        for parameter in (*extractor.layers.parameters(), extractor.worth):
+            parameter.zero_()
+        extractor.layers[0].weight[0, height] = extractor.layers[2].weight[0, 0] = extractor.worth[0] = 5.0
+    (observation, info), pressed = env.reset(seed=0, options={"piece": piece}), 0
+    while not info["pieces"]:
+        log_probs = np.where(info["action_mask"], values_of(policy, observation)[0], -np.inf)
+        observation, *_, info = env.step(int(log_probs.argmax()))
+        pressed += 1
+    assert (pressed, observation["board"][:, -1].sum()) == (keys, {"I": 4, "T": 3, "O": 2}[piece])

@@ -7,7 +7,19 @@ from mergefall_training.learn.models import load_model
 from mergefall_training.learn.ntuple import train as ntuple_train
 from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_curve, train
 
-from tests.training.learn.small_runs import FIELD, G2048, NETWORK, OF_TETRIS, SMALL, TETRIS, small
+from tests.training.learn.small_runs import (
+    FIELD,
+    G2048,
+    KEYS,
+    KEYS_FIELD,
+    NETWORK,
+    OF_KEYS,
+    OF_TETRIS,
+    SMALL,
+    TAUGHT_KEYS,
+    TETRIS,
+    small,
+)
 
 SMALL_NETWORK = {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": [4]}}
 ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "normalize": True}
@@ -18,10 +30,13 @@ NTUPLE = {"patterns": "0123 01", "learning_rate": 0.5, "threads": 1, "coherence"
 RUNS = {
     "maskable-ppo 2048": Config("maskable-ppo", G2048, SMALL, ON_POLICY | SMALL_NETWORK, 256, 64, 3),
     "maskable-ppo tetris": Config("maskable-ppo", TETRIS, FIELD, ON_POLICY | OF_TETRIS, 256, 64, 3),
+    "maskable-ppo keys": Config("maskable-ppo", KEYS, KEYS_FIELD, ON_POLICY | OF_KEYS, 256, 64, 3, 0, 40),
     "dqn": Config("dqn", TETRIS, FIELD, OFF_POLICY | SMALL_NETWORK | {"policy": "MultiInputPolicy"}, 128, 48, 3),
     "dqn over afterstates": Config("dqn", TETRIS, FIELD, OFF_POLICY | OF_TETRIS, 128, 48, 3),
     "distill": small("distill", {"policy_kwargs": NETWORK, "teacher": ["2048/optimal", "2048/greedy"]}),
+    "distill keys": small("distill", TAUGHT_KEYS, env_id=KEYS, env_kwargs=KEYS_FIELD, cap=40),
     "kickstart": small("kickstart"),
+    "kickstart keys": small("kickstart", TAUGHT_KEYS, env_id=KEYS, env_kwargs=KEYS_FIELD, cap=40),
     "afterstate": Config("afterstate", TETRIS, FIELD, AFTERSTATE, 192, 64, 3, 0, 40),
     "cma-es": Config("cma-es", TETRIS, FIELD, CMA_ES, 4000, 1200, 3, 0, 60),
     "ntuple": Config("ntuple", G2048, {"rows": 2, "cols": 2}, NTUPLE, 6000, 2000, 3),

@@ -10,7 +10,7 @@ from mergefall_baselines.registry import player_of
 from mergefall_training.learn.presets import configure, presets_of
 from mergefall_training.learn.teachers import Teachers, gaps, soft_targets
 
-from tests.training.learn.small_runs import G2048, LEARNERS, OF_TETRIS, SMALL, TETRIS, small
+from tests.training.learn.small_runs import G2048, KEYS, KEYS_FIELD, LEARNERS, OF_TETRIS, SMALL, TETRIS, small
 
 
 def teachers_of(teacher, gap_share=0.3, workers=1, config=None):
@@ -103,11 +103,24 @@ def test_the_temperature_starts_anew_with_each_teacher():
 @pytest.mark.parametrize(
     ("algorithm", "env_id", "name"), [(one, *found[:2]) for one in LEARNERS for found in presets_of(one)]
 )
-def test_the_teachers_of_the_presets_do_not_remember(algorithm, env_id, name):
+def test_the_teachers_of_the_presets_need_the_observation_alone(algorithm, env_id, name):
     config = configure(algorithm, env_id, preset=name or None)
     jobs = teachers_of(config.hyperparameters["teacher"], config=config).jobs
     assert jobs
-    assert all(job.player.start(0) is None for job in jobs)
+    assert all(job.player.start(0) is None or job.player.caches for job in jobs)
+
+
+def test_a_player_that_caches_plays_the_same_game_if_it_is_asked_about_single_boards():
+    """`tetris/keys` remembers its route; without it, it finds one of as many keys to the same place."""
+    ours, theirs = (gym.make_vec(KEYS, num_envs=16, **KEYS_FIELD) for _ in range(2))
+    player, state = make("tetris/keys", placements="drop", **KEYS_FIELD), None
+    seen, others = (envs.reset(seed=0)[0] for envs in (ours, theirs))
+    for _ in range(150):
+        keys, state = player.predict(seen, state)
+        seen, *_, infos = ours.step(keys)
+        others, *_, their_infos = theirs.step(player.values(others).argmax(axis=1))
+        np.testing.assert_array_equal(seen["board"], others["board"])
+    assert infos["lines"].sum() == their_infos["lines"].sum() > 0
 
 
 class FirstLegal(Player):

@@ -154,7 +154,7 @@ def counted_by(spec: Options) -> bool | str | None:
     kwargs: Options = spec["env_kwargs"]
     if spec.get("shaped") or kwargs.get("shaping") is not None or kwargs.get("goal") is not None:
         return None
-    return COUNTED[game_of(spec["env_id"]).name].get(kwargs["reward"])
+    return COUNTED.get(game_of(spec["env_id"]).name, {}).get(kwargs["reward"])
 
 
 def of_file(player: KernelPlayer, spec: Options) -> Player:

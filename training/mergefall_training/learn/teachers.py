@@ -73,7 +73,8 @@ class Teachers:
     def check(self, observations: Observation) -> None:
         """Raise ValueError for a teacher that cannot teach on a batch such as `observations`.
 
-        A teacher plays this game, values actions, and does not remember: it is asked about single boards.
+        A teacher plays this game and values actions. It is asked about single boards, so it may remember only to save
+        time.
         """
         for job in self.jobs:
             without_memory(job.player, "teacher")

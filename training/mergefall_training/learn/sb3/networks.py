@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.checks import choice
-from mergefall.tetris.pieces import PIECE_SETS
+from mergefall.tetris.game import FALLING, QUEUE
+from mergefall.tetris.keys.game import COLUMN, HARD_DROP, ROTATION, ROW, STORAGE, get, press, with_field
+from mergefall.tetris.keys.rules import KEYS
+from mergefall.tetris.keys.rules import Rules as KeysRules
+from mergefall.tetris.pieces import PIECE_SETS, TETROMINOES
 from mergefall.tetris.rules import Rules
+from mergefall.tetris.srs import SHAPES
 from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
@@ -25,6 +30,8 @@ from mergefall_training.learn.afterstate.inputs import Afterstates, tetris_after
 from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, moved, neighbours
 
 ILLEGAL = -1e8  # the logit of an illegal action
+SHARP = 10.0  # makes the worth, the cost and the bias of `KeysAfterstates` learn faster than the weights of layers
+FAR = 64  # more keys than any placement takes
 
 
 class RanksAfterstates(BaseFeaturesExtractor):
@@ -205,8 +212,88 @@ class BoardAfterstates(BaseFeaturesExtractor):
         return latent[:, : -self.width].unflatten(1, (self.actions, self.width))
 
 
+class KeysAfterstates(BoardAfterstates):
+    """Tetris by keys: how far each key brings the piece towards good placements; for `AfterstatesPolicy`.
+
+    The layers of `BoardAfterstates` see the afterstate of each straight drop of the falling piece, and a linear map of
+    their features is the worth of this placement. The logit of a key is a bias, plus the logarithm of the sum of
+    exp(worth − `cost` · keys) over all placements. There keys counts those that bring the piece to the placement on an
+    empty board, beginning with this one and up to the hard drop. So the network need not learn how pieces move and
+    fall, but which placements are good. It does not see the held piece.
+
+    Takes the observation as Stable-Baselines3 prepares it, and returns float[n, keys + features_dim]: the logits, then
+    the maximum of each feature over all placements. `rotate_180` is the environment's rule, which observations do not
+    show.
+    """
+
+    def __init__(
+        self,
+        observation_space: gym.spaces.Dict,
+        channels: int = 64,
+        features_dim: int = 16,
+        rotate_180: bool = False,
+    ) -> None:
+        board = observation_space["board"]
+        spaces = {name: space for name, space in observation_space.spaces.items() if name != "hold"}
+        height, cols = board.shape  # pyright: ignore[reportGeneralTypeIssues]
+        spaces["board"] = gym.spaces.Box(0, 1, (height - STORAGE, cols), np.uint8)
+        super().__init__(gym.spaces.Dict(spaces), channels, features_dim)
+        self.keys, self.features, self.width = len(KEYS) - 1 + rotate_180, features_dim, 1
+        self._features_dim = self.keys + features_dim
+        self.register_buffer("distances", torch.from_numpy(key_distances(cols, self.keys)), persistent=False)
+        self.worth, self.bias = nn.Parameter(torch.randn(features_dim) / 10), nn.Parameter(torch.zeros(self.keys))
+        self.cost = nn.Parameter(torch.full((1,), 0.1))
+
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+        board, n = observations["board"][:, STORAGE:], len(observations["board"])
+        piece, place = (observations[name].reshape(n, -1) for name in ("piece", "place"))
+        rotation, column = place[:, :4].argmax(dim=1), place[:, 4 : 4 + self.rules.cols].argmax(dim=1)
+        table, games, features = self._features({**observations, "board": board})
+        rows = games * self.actions + torch.from_numpy(table.actions).to(board.device)
+        each = features.new_zeros(n * self.actions, self.features).index_copy(0, rows, features)
+        worth = features.new_full((n * self.actions,), ILLEGAL).index_copy(0, rows, features @ self.worth)
+        distances: Any = self.distances
+        keys = self.cost * distances[piece.argmax(dim=1), rotation, column]
+        logits = (SHARP * (worth.view(n, 1, -1) - keys)).logsumexp(dim=2).clamp(min=-SHARP * FAR) + SHARP * self.bias
+        return torch.cat([logits, each.view(n, self.actions, -1).amax(dim=1)], dim=1)
+
+    def each(self, latent: torch.Tensor) -> torch.Tensor:
+        """The logits by key: float[n, keys, 1]."""
+        return latent[:, : self.keys, None]
+
+
+@cache
+def key_distances(cols: int, keys: int) -> NDArray[np.float32]:
+    """How many keys bring a piece from a place to a placement on an empty board, by the key that is pressed first.
+
+    float32[pieces, rotations, columns, keys, placements]. The first key and the hard drop count; holding counts as a
+    wait. `FAR` or more if the first key is the hard drop of another placement, or if there is no such placement.
+    """
+    places, found = np.arange(4 * cols), np.empty((len(TETROMINOES), 4 * cols, keys, 4 * cols), np.float32)
+    rules = KeysRules(cols=cols, preview=0, hold=False, rotate_180=True)
+    state, after = rules.new_states(1)[0], np.empty((4 * cols, keys), np.int64)
+    for piece in range(len(TETROMINOES)):
+        state[QUEUE] = piece
+        for place, key in np.ndindex(after.shape):
+            state[FALLING] = with_field(
+                with_field(np.uint64(place // cols), COLUMN, place % cols), ROW, rules.rows // 2
+            )
+            press(state, key)
+            after[place, key] = get(state[FALLING], ROTATION) * cols + get(state[FALLING], COLUMN)
+        below = SHAPES[piece, places // cols] * cols + places % cols
+        drop = np.where(below[:, None] == places, 1, FAR)
+        fewest = drop
+        for _ in places:
+            fewest = np.minimum(fewest, 1 + fewest[after].min(axis=1))
+        found[piece] = 1 + fewest[after]
+        found[piece, :, HARD_DROP] = drop
+    return found.reshape(len(TETROMINOES), 4, cols, keys, 4 * cols)
+
+
 class EachAction(nn.Module):
     """A head that applies the same linear map to the features of each action: [n, …] -> [n, actions].
+
+    The logits of `KeysAfterstates` remain as they are.
 
     With `q_values`, an illegal action is worth 1 less than the worst legal one. It changes nothing, so its learned
     value would be that of an average board, even on a lost one.
@@ -220,10 +307,12 @@ class EachAction(nn.Module):
         if not hasattr(extractor, "each"):
             names = ", ".join(EXTRACTORS)
             raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {names}")
+        if q_values and isinstance(extractor, KeysAfterstates):
+            raise ValueError("dqn with AfterstatesPolicy plays games by placements alone; expected maskable-ppo")
         if width != extractor.features_dim:
             raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
         self.each, self.q_values = extractor.each, q_values
-        self.linear = nn.Linear(extractor.width, 1)
+        self.linear = nn.Linear(extractor.width, 1) if extractor.width > 1 else nn.Identity()
 
     def forward(self, latent: torch.Tensor) -> torch.Tensor:
         each = self.each(latent)
@@ -284,7 +373,8 @@ class AfterstatesPolicy(Policy):
     """
 
     def __init__(self, observation_space: gym.Space[Any], *arguments: Any, **kwargs: Any) -> None:
-        of_game = BoardAfterstates if isinstance(observation_space, gym.spaces.Dict) else RanksAfterstates
+        spaces = getattr(observation_space, "spaces", None)
+        of_game = KeysAfterstates if spaces and "place" in spaces else BoardAfterstates if spaces else RanksAfterstates
         kwargs = {"features_extractor_class": of_game, "net_arch": [], **kwargs}
         super().__init__(observation_space, *arguments, **kwargs)
 
@@ -331,6 +421,11 @@ def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "ranks-afterstates": RanksAfterstates,
     "board-afterstates": BoardAfterstates,
+    "keys-afterstates": KeysAfterstates,
+}
+UNSHOWN: dict[Any, tuple[str, ...]] = {  # rules that a network needs and observations do not show
+    BoardAfterstates: ("placements", "overflow"),
+    KeysAfterstates: ("rotate_180",),
 }
 ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}
 POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
@@ -354,8 +449,8 @@ def policy_class(algorithm: str, name: str, policy_kwargs: Any, env_kwargs: Opti
     for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
         if key in kwargs:
             kwargs[key] = table[choice(f"policy_kwargs: {key}", kwargs[key], table)]
-    if kwargs.get("features_extractor_class") is BoardAfterstates:
-        rules = {name: env_kwargs[name] for name in ("placements", "overflow") if name in env_kwargs}
+    names = UNSHOWN.get(kwargs.get("features_extractor_class"), ())
+    if rules := {name: env_kwargs[name] for name in names if name in env_kwargs}:
         kwargs["features_extractor_kwargs"] = {**kwargs.get("features_extractor_kwargs", {}), **rules}
     return kind, kwargs
 
