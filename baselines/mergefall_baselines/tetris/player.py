@@ -32,6 +32,7 @@ from mergefall.tetris.field import columns_of
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array, Kernel, Observation
+from mergefall.words import draw
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
@@ -56,8 +57,10 @@ _HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece id
 
 @kernel
 def _turn(state, placement):
-    rotation, column, y = at_rest(placement)
-    _, over = game.play(state, action_of(placement) >= game.actions_of(state), rotation, column, y)
+    (rotation, column, y), bits = at_rest(placement), draw(state)
+    if action_of(placement) >= game.actions_of(state):
+        bits = game.exchange(state, bits)
+    _, over = game.play(state, rotation, column, y, bits)
     return OVER if over else GO_ON
 
 

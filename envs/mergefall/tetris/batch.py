@@ -15,7 +15,7 @@ from mergefall.tetris import game
 from mergefall.tetris.field import copy, landing, place, write_board
 from mergefall.tetris.game import columns_in, queued, table_row
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, action_of, at_rest, list_reachable, row_at_rest
+from mergefall.tetris.placements import ROTATIONS, action_of, at_rest, list_reachable, rest, row_at_rest
 
 U = np.uint64
 
@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     boards: NDArray[np.uint8]  # [n, rows · cols]
     pieces: NDArray[np.int64]
     nexts: NDArray[np.int64]  # [n, preview]
-    holds: NDArray[np.int64]
+    holds: NDArray[np.int64]  # written in games with hold
     rewards: NDArray[np.float64]
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
@@ -38,7 +38,7 @@ class Seen(NamedTuple):
 
 @kernel
 def write_mask(columns, piece, slides, reach, mask):
-    """Write 1 for each legal action of a piece into int8[n], `placements.count_actions` entries.
+    """Write 1 for each legal action of a piece into int8[actions], those of one piece.
 
     Every drop within the walls is legal. A legal slide goes under something; otherwise it would end where a drop does.
     So of two neighbouring drops only the one that ends lower can slide towards the other.
@@ -48,12 +48,13 @@ def write_mask(columns, piece, slides, reach, mask):
     for action in range(drops, U(mask.size)):
         mask[action] = 0
     if reach is not None:
-        for action in range(drops):
-            mask[action] = 0
-        placements = np.empty(mask.size, np.int64)
-        for i in range(list_reachable(columns, piece, reach, placements)):
-            mask[action_of(placements[i])] = 1
-        return
+        if reach > 0:
+            for action in range(drops):
+                mask[action] = 0
+            placements = np.empty(mask.size, np.int64)
+            for i in range(list_reachable(columns, piece, reach, placements)):
+                mask[action_of(placements[i])] = 1
+            return
     for rotation in range(U(ROTATIONS)):
         width = U(WIDTHS[piece, rotation])
         room = cols + U(1) - width if U(0) < width <= cols else U(0)
@@ -72,10 +73,12 @@ def write_mask(columns, piece, slides, reach, mask):
 @kernel
 def write_legal(state, reach, mask):
     """Write 1 for each legal action of a state in which the game goes on."""
-    slides, count = game.settings_of(state)[3], game.actions_of(state)
-    for held in range(game.choices_of(state)):
-        piece = table_row(state, game.placed_by(state, held))
-        write_mask(columns_in(state), piece, slides, reach, mask[held * count : (held + 1) * count])
+    slides, columns = game.settings_of(state)[3], columns_in(state)
+    write_mask(columns, table_row(state, queued(state, 0)), slides, reach, mask)
+    if reach is not None:
+        if game.choices_of(state) > 1:
+            other = table_row(state, game.placed_by(state, 1))
+            write_mask(columns, other, slides, reach, mask[game.actions_of(state) :])
 
 
 @kernel
@@ -108,9 +111,11 @@ def step_one(states, action, reach, boards, nexts, masks):
 
 
 @kernel
-def _figures(i, state, seen_pieces, holds, lines, scores, placed, multisets):
+def _figures(i, state, reach, seen_pieces, holds, lines, scores, placed, multisets):
     """Write the current piece, the held one and the figures of game `i`."""
-    seen_pieces[i], holds[i] = queued(state, 0), held_in(state)
+    seen_pieces[i] = queued(state, 0)
+    if reach is not None:
+        holds[i] = held_in(state)
     lines[i], scores[i], placed[i] = state[game.LINES], state[game.SCORE], state[game.PIECES]
     for piece in range(multisets.shape[1]):
         multisets[i, piece] = game.nibble(state[game.BAG], piece)
@@ -138,7 +143,7 @@ def step(first, end, states, actions, fresh, pool, rules, seen):
         rewards[i], terminated[i] = payments[cleared], over
         truncated[i] = stuck or (max_steps > 0 and np.int64(state[game.STEPS]) >= max_steps)
         show(state, over, reach, boards[i], nexts[i], masks[i])
-        _figures(i, state, pieces, holds, lines, scores, placed, multisets)
+        _figures(i, state, reach, pieces, holds, lines, scores, placed, multisets)
 
 
 @kernel
@@ -156,7 +161,7 @@ def look(states, which, seen, reach):
         state = states[i]
         seen.legal[i] = True
         show(state, game.is_over(state), reach, seen.boards[i], seen.nexts[i], seen.masks[i])
-        _figures(i, state, seen.pieces, seen.holds, seen.lines, seen.scores, seen.placed, seen.multisets)
+        _figures(i, state, reach, seen.pieces, seen.holds, seen.lines, seen.scores, seen.placed, seen.multisets)
 
 
 @kernel
@@ -178,17 +183,24 @@ def afterstates(states, reach, boards, lines, fatal):
     the board as it is, with -1 lines; so does every action once the game is over.
     """
     states, boards, lines, fatal = unowned((states, boards, lines, fatal))
-    after, placements = np.empty(states.shape[1] - game.COLUMNS, np.uint64), np.empty(lines.shape[1], np.int64)
+    after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
     for i in range(len(states)):
         state = states[i]
-        columns, (_, rows), count = columns_in(state), game.size_of(state), game.list_legal(state, reach, placements)
-        clear_first, first, k = game.settings_of(state)[4], game.actions_of(state), 0
+        columns, (_, rows), over = columns_in(state), game.size_of(state), game.is_over(state)
+        piece, (_, _, _, slides, clear_first) = table_row(state, queued(state, 0)), game.settings_of(state)
+        placements, first, count, k = np.empty(0, np.int64), lines.shape[1], 0, 0
+        if reach is not None:  # a list, because one search finds all
+            placements, first = np.empty(lines.shape[1], np.int64), game.actions_of(state)
+            count = game.list_legal(state, reach, placements)
         for action in range(lines.shape[1]):
+            rotation, column, y = 0, 0, -1
+            if reach is None:
+                rotation, column, y = rest(columns, piece, action, slides, reach)
+            elif k < count and action_of(placements[k]) == action:
+                rotation, column, y = at_rest(placements[k])
+                piece, k = table_row(state, game.placed_by(state, 1 if action >= first else 0)), k + 1
             copy(columns, after)
             lines[i, action] = -1
-            if k < count and action_of(placements[k]) == action:
-                piece = table_row(state, game.placed_by(state, 1 if action >= first else 0))
-                rotation, column, y = at_rest(placements[k])
+            if y >= 0 and not over:
                 lines[i, action], _, fatal[i, action] = place(after, piece, rotation, column, y, rows, clear_first)
-                k += 1
             write_board(after, rows, boards[i, action])

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from mergefall.kernels import kernel
 from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
-from mergefall.tetris.placements import ACTION_SHIFT, BYTE, count_actions, list_placements, rest
+from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, BYTE, ROTATIONS, SLIDES, list_placements, rest
 from mergefall.words import below, draw, popcount
 
 U = np.uint64
@@ -104,7 +104,7 @@ def choices_of(state):
 def actions_of(state):
     """The number of actions that place the current piece; with hold as many more place the other one."""
     (cols, rows), reachable = size_of(state), np.int64(state[RULES]) >> REACHABLE_BIT & 1 == 1
-    return count_actions(cols, rows, settings_of(state)[3], reachable)
+    return (rows + ABOVE if reachable else SLIDES if settings_of(state)[3] else 1) * ROTATIONS * cols
 
 
 @kernel(inline="always")
@@ -238,22 +238,24 @@ def append(state, bits):
 
 
 @kernel
-def play(state, held, rotation, column, y):
-    """Play a legal placement and draw the next piece: (lines, whether the game is over).
+def exchange(state, bits):
+    """Put the current piece into the hold and the other one in its place; returns the bits for the next draw."""
+    current, before = queued(state, 0), state[HOLD]
+    state[HOLD] = U(current + 1)
+    if before:
+        state[QUEUE] += before - U(1) - U(current)
+        return bits
+    state[QUEUE] >>= U(NIBBLE_BITS)  # two pieces are drawn, by the two halves of the bits
+    append(state, bits)
+    return bits << U(32)
 
-    With `held` the current piece goes into the hold first, and the held one, or the first of the queue, takes its
-    place. The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
+
+@kernel
+def play(state, rotation, column, y, bits):
+    """Play a legal placement; random bits draw the next piece: (lines, whether the game is over).
+
+    The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
     """
-    bits = draw(state)
-    if held:
-        current, before = queued(state, 0), state[HOLD]
-        if before:
-            state[QUEUE] += before - U(1) - U(current)
-        else:  # two pieces are drawn, by the two halves of the bits
-            state[QUEUE] >>= U(NIBBLE_BITS)
-            append(state, bits)
-            bits <<= U(32)
-        state[HOLD] = U(current + 1)
     (_, rows), piece = size_of(state), table_row(state, queued(state, 0))
     _, _, _, _, clear_first = settings_of(state)
     lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clear_first)
@@ -276,15 +278,21 @@ def step(state, action, reach):
     if is_over(state):
         state[ILLEGAL] += U(1)
         return False, True, 0
-    slides, count = settings_of(state)[3], actions_of(state)
-    held = 1 if action >= count else 0
-    piece = table_row(state, placed_by(state, held))
-    rotation, column, y = rest(columns_in(state), piece, action - held * count, slides, reach)
+    held, slides, piece = 0, settings_of(state)[3], queued(state, 0)
+    if reach is not None:
+        count = actions_of(state)
+        if action >= count:
+            held, action, piece = 1, action - count, placed_by(state, 1)
+    rotation, column, y = rest(columns_in(state), table_row(state, piece), action, slides, reach)
     if y < 0:
         state[ILLEGAL] += U(1)
         return False, False, 0
     state[ILLEGAL] = U(0)
-    lines, over = play(state, held, rotation, column, y)
+    bits = draw(state)
+    if reach is not None:
+        if held:
+            bits = exchange(state, bits)
+    lines, over = play(state, rotation, column, y, bits)
     return True, over, lines
 
 

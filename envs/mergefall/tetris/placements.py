@@ -10,7 +10,8 @@ is illegal. A reachable placement is one that `reach.search` finds. With hold th
 second half is not known here (`game.py`).
 
 Kernels take `slides`, whether placements slide, and `reach`: the rows of the field if placements are the reachable
-ones, else None, and then they are compiled without the search.
+ones. Else it is 0 in a game with hold, and None in all others, for which kernels are then compiled without the search
+and without hold.
 """
 
 from __future__ import annotations
@@ -82,20 +83,15 @@ def packed(y, column, rotation, action):
     return y << ROW_SHIFT | column << COLUMN_SHIFT | rotation << ROTATION_SHIFT | action << ACTION_SHIFT
 
 
-@kernel(inline="always")
-def count_actions(cols, rows, slides, reachable):
-    """The number of actions without hold."""
-    return (rows + ABOVE if reachable else SLIDES if slides else 1) * ROTATIONS * cols
-
-
 @kernel
 def rest(columns, piece, action, slides, reach):
     """(rotation, column, y) at rest, where an action leads; y is -1 if the action is illegal."""
     cols = columns.size
     if reach is not None:
-        drop, y = action // (reach + ABOVE), action % (reach + ABOVE)
-        rotation, column = drop // cols, drop % cols
-        return rotation, column, y if is_reachable(columns, piece, rotation, column, y, reach) else -1
+        if reach > 0:
+            drop, y = action // (reach + ABOVE), action % (reach + ABOVE)
+            rotation, column = drop // cols, drop % cols
+            return rotation, column, y if is_reachable(columns, piece, rotation, column, y, reach) else -1
     turn, column = action // cols, action % cols
     slide, rotation = turn // ROTATIONS, turn % ROTATIONS
     width = WIDTHS[piece, rotation]
@@ -137,10 +133,11 @@ def list_placements(columns, piece, slides, reach, placements):
     """Write all legal placements of a piece in the order of actions; returns their number.
 
     - `columns`: uint64[cols], the board.
-    - `placements`: int64[n], to write into, with room for `count_actions`.
+    - `placements`: int64[n], to write into, with room for all actions.
     """
     if reach is not None:
-        return list_reachable(columns, piece, reach, placements)
+        if reach > 0:
+            return list_reachable(columns, piece, reach, placements)
     count = 0
     for action in range((SLIDES if slides else 1) * ROTATIONS * columns.size):
         placement = rest_of(columns, piece, action, slides, reach)

@@ -17,7 +17,7 @@ from mergefall.rules import GameRules
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, PieceSet, rotations
-from mergefall.tetris.placements import ROTATIONS, SLIDES, count_actions, rest
+from mergefall.tetris.placements import ABOVE, ROTATIONS, SLIDES, rest
 from mergefall.tetris.reach import is_reachable
 from mergefall.typing import Array
 
@@ -141,7 +141,8 @@ class Rules(PieceRules):
 
     @property
     def reach(self) -> int | None:
-        return self.rows if self.reachable else None
+        """For kernels, see `placements.py`."""
+        return self.rows if self.placements == "reachable" else 0 if self.hold else None
 
     @property
     def more(self) -> tuple[int | None]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -149,7 +150,8 @@ class Rules(PieceRules):
 
     @property
     def n_actions(self) -> int:
-        return (1 + self.hold) * count_actions.py_func(self.cols, self.rows, self.slides, self.reachable)
+        per_turn = self.rows + ABOVE if self.placements == "reachable" else SLIDES if self.placements == "slide" else 1
+        return (1 + self.hold) * per_turn * ROTATIONS * self.cols
 
     def observation_space(self) -> gym.spaces.Dict:
         spaces: dict[str, gym.Space[Any]] = {
