@@ -63,7 +63,7 @@ OF_TETRIS = [
     for name in players()
     if name in OPTIONS or name[7:] in ("random", "greedy", "dellacherie", "bcts", "dt-10", "dt-20", "el-tetris")
     for kwargs in RULES
-    if not name.startswith("2048/")
+    if not name.startswith("2048/") and not (name == "quintris/expectimax" and kwargs == RULES[4])
 ]
 every_player = pytest.mark.parametrize(("name", "kwargs"), [*OF_2048, *OF_TETRIS])
 
@@ -439,7 +439,7 @@ def test_pieces_are_counted_once_and_forgotten_where_an_episode_starts(preview, 
         _, memory = player.predict(shown, memory, episode_start=np.array([i == again]))
         coming = [int(shown["piece"]), *map(int, shown.get("queue", ()))]
         ids = coming if i in (0, again) else [*ids, coming[-1]]
-        assert memory[1:].tolist() == np.bincount(ids, minlength=7).tolist()
+        assert memory[1:8].tolist() == np.bincount(ids, minlength=7).tolist()
 
 
 @pytest.mark.parametrize(
@@ -479,7 +479,8 @@ EMPTY = np.zeros((20, 10), dtype=int)
         ([[1, 1], [1]], "rows of different lengths"),
         ({}, "expected integer ranks"),
         ({"board": EMPTY}, "mapping"),
-        ({"board": EMPTY, "piece": 0, "hold": 1}, "mapping"),
+        ({"board": EMPTY, "piece": 0, "hold": 1}, "hold is True with preview=0"),
+        ({"board": EMPTY, "piece": 0, "next": 1}, "mapping"),
         ({"board": EMPTY.astype(float), "piece": 0}, "board of float64 with 0.0; expected cells of 0 and 1"),
         ({"board": EMPTY + 2, "piece": 0}, "got a board of int64 with 2; expected cells of 0 and 1"),
         ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
@@ -598,3 +599,10 @@ OF_TREES = [
 def test_bad_options_are_named(name, options, message):
     with pytest.raises(ValueError, match=message):
         make(name, **options)
+
+
+def test_quintris_refuses_placements_that_it_does_not_search():
+    player = make("quintris/expectimax", pieces="tetromino", randomizer="uniform", placements="reachable")
+    observation, _ = gym.make(TETRIS, placements="reachable").reset(seed=0)
+    with pytest.raises(ValueError, match="placements is 'reachable'; quintris/expectimax drops and slides"):
+        player.act(observation)

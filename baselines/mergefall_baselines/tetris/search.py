@@ -99,6 +99,8 @@ class Expectimax(KernelPlayer):
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         if not self.clears:
+            if way.reachable:
+                raise ValueError(f"placements is 'reachable'; {self.name} drops and slides")
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
         shape = Shape(self.heuristic.parts, way.slides, way.reachable, self.clears, bound)

@@ -41,7 +41,7 @@ class PreferringPlayer(Player):
         if not len(legal):
             return legal
         preferences = self.preferences(batch_of_one(observation) if legal.ndim == 1 else observation)
-        values = legal + preferences.reshape(legal.shape)
+        values = np.where(legal > -np.inf, preferences.reshape(legal.shape).astype(np.float64), -np.inf)
         check_values(self.name, values)
         return values
 
