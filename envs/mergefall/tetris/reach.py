@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import height_of, is_free
+from mergefall.tetris.field import height_of, is_free, landing
 from mergefall.tetris.pieces import MASKS, WIDTHS
 from mergefall.tetris.srs import MOVES, SHAPES, TESTS
 
@@ -65,13 +65,19 @@ def shifted(places, rows):
     return places << U(rows) if rows >= 0 else places >> U(-rows)
 
 
+@kernel(inline="always")
+def highest_in(columns):
+    """Rows from the floor to the highest filled cell of a board."""
+    filled = U(0)
+    for c in range(columns.size):
+        filled |= columns[c]
+    return height_of(filled)
+
+
 @kernel
 def seed(columns, piece, rows, work):
     """Begin where a piece appears: rotation 0 in the middle, its lowest cell in the first row above the field."""
-    cols, highest = columns.size, U(0)
-    for c in range(cols):
-        highest |= columns[c]
-    height, spawn = height_of(highest), U(1) << U(rows)
+    cols, height, spawn = columns.size, highest_in(columns), U(1) << U(rows)
     for rotation in range(ROTATIONS):
         for c in range(cols):
             work[REACHED, rotation, c] = U(0)
@@ -164,6 +170,8 @@ def is_reachable(columns, piece, rotation, column, y, rows):
         return False
     if y > 0 and is_free(columns, piece, rotation, column, y - 1):
         return False
+    if y == landing(columns, piece, rotation, column) and highest_in(columns) + 3 <= rows:  # as `seed` has it
+        return True
     work = new_work(columns.size)
     search(columns, piece, rows, work)
     return work[RESTS, rotation, column] >> U(y) & U(1) == 1

@@ -9,7 +9,7 @@ from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.keys import KEYS
 from mergefall.tetris.pieces import HEIGHTS, NAMES
-from mergefall.tetris.placements import action_of, at_rest, list_placements
+from mergefall.tetris.placements import action_of, at_rest, list_placements, rest
 from mergefall.tetris.reach import FREE, REACHED, RESTS, new_work, search
 from mergefall.tetris.srs import SHAPES
 
@@ -53,6 +53,8 @@ def test_search_finds_what_plain_search_finds(board, piece, full):
     plain = reference.reachable(reference.with_storage(as_tuples(board), 4), PIECES[piece], 4)
     mine = listed(board, piece, False, rows)
     assert list(mine) == list(plain)
+    columns = columns_of(board)
+    assert [a for a in range(4 * cols * (rows + 4)) if rest(columns, piece, a, False, rows)[2] >= 0] == list(plain)
     for action, (rotation, column, y) in mine.items():
         assert action == (rotation * cols + column) * (rows + 4) + y
         placed = place(board, PIECES[piece], rotation, column, y=y)
