@@ -213,6 +213,8 @@ def mcts(
     placement is followed by a draw, so that leaves see as many pieces as the root. Every placement on the way adds the
     heuristic's terms of the move, as in `tetris/expectimax`, and with `rewards` its lines.
 
+    With hold, only a search whose leaves are valued compiled plays, such as by a heuristic.
+
     A fatal placement is never searched; its value is `lost`. If all placements are fatal, the player takes the first
     legal one.
 
