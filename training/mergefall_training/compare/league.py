@@ -87,7 +87,7 @@ class LeagueResult(ContestResult):
     def pairs_table(self) -> Table:
         """What each player made of its matches against each other one: the mean result."""
         labels = [row.label for row in self.rows]
-        columns: dict[str, list[Cell]] = {"of its matches against": labels}
+        columns: dict[str, list[Cell]] = {"of its matches against": [*labels]}
         for other in labels:
             won = [self.results(one, other) for one in labels]
             columns[other] = ["" if not len(each) else percent(each.mean()) for each in won]

@@ -50,7 +50,7 @@ from mergefall_training.wrappers.adversary import arguments
 WORTH = 4.0  # seconds that workers must save: they take some to start
 PART = 0.5  # seconds of games that a worker gets at a time
 AT_ONCE = 1024  # games of one batch
-MATCHES = 128  # of one batch
+MATCHES = 32  # of one batch
 LOOK = 0.25  # seconds in which a game is tried
 MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because worker processes import the script"
 
