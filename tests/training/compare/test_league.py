@@ -2,13 +2,11 @@
 
 import io
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.compare.comparison import compare
-from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import elo_ratings
@@ -48,7 +46,7 @@ def played(suite, out):
 def timeless(result):
     content = result.content()
     for player in content["players"]:
-        del player["ms_per_key"], player["ms_per_move"]
+        del player["ms_per_move"]
     return content
 
 
@@ -87,17 +85,6 @@ def test_a_stopped_league_goes_on_to_the_same_result(suite, tmp_path):
     (folder / "random_vs_bcts.jsonl").unlink()
     again, _ = played(suite, tmp_path / "out")
     assert timeless(again) == timeless(whole)
-
-
-def test_the_time_of_a_match_is_shared_by_its_players(suite):
-    result, _ = played(suite, None)
-    own = {"random": 1.0, "bcts": 2.0, "dellacherie": 5.0}
-    matches = {}
-    for (one, other), evaluation in result.matches.items():
-        seconds = (own[one] + own[other]) / 1000
-        timed = [replace(episode, seconds=seconds * episode.length) for episode in evaluation.episodes]
-        matches[one, other] = Evaluation(evaluation.header, timed)
-    assert LeagueResult("small", result.rows, matches=matches).ms_per_key == pytest.approx(own)
 
 
 def test_the_command_plays_a_league(suite, tmp_path, capsys):

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import threading
 from dataclasses import asdict, replace
+from time import sleep
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall.game2048 import Game2048Env
 from mergefall_baselines import Player, make
+from mergefall_baselines.tetris.keys import Keys as KeysPlayer
+from mergefall_baselines.tetris.opponent import OpponentPlayer
 from mergefall_training.compare.comparison import print_result
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play import workers
@@ -327,6 +330,21 @@ def test_matches_side_by_side_are_those_one_by_one(processes, monkeypatch, of):
         assert (len(alone), alone.terminated) == (episode.length, episode.terminated)
         assert alone.figures == {name: getattr(episode, name) for name in alone.figures}
         np.testing.assert_array_equal(alone.actions, actions_of(episode.actions, episode.length))
+
+
+@pytest.mark.parametrize("slow", [KeysPlayer, OpponentPlayer])
+def test_the_time_of_a_match_is_that_of_the_players_own_decisions(monkeypatch, slow):
+    name = "predict" if slow is KeysPlayer else "keys"
+    quick = getattr(slow, name)
+    play(2, KEYED, VERSUS, env_kwargs=MATCH, max_episode_steps=2)  # compiles
+
+    def decide(self, *values, **options):
+        sleep(0.1)
+        return quick(self, *values, **options)
+
+    monkeypatch.setattr(slow, name, decide)
+    found = play(2, KEYED, VERSUS, env_kwargs=MATCH, max_episode_steps=5)
+    assert (found.ms_per_move > 45) == (slow is KeysPlayer)
 
 
 def test_the_summary_of_matches_counts_wins_draws_and_losses():

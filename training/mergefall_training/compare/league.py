@@ -47,14 +47,6 @@ class LeagueResult(ContestResult):
         ]
         return np.concatenate([*own, *away, np.empty(0)])
 
-    @cached_property
-    def ms_per_key(self) -> dict[str, float]:
-        """By label: milliseconds for a key, those by which both players best explain the time of all matches."""
-        labels = [row.label for row in self.rows]
-        played = np.array([[label in pair for label in labels] for pair in self.matches], np.float64)
-        times = [evaluation.ms_per_move for evaluation in self.matches.values()]
-        return dict(zip(labels, np.linalg.lstsq(played, times)[0].clip(0).tolist(), strict=True))
-
     @property
     def count(self) -> str:
         episodes = next(iter(self.matches.values())).episodes
@@ -73,14 +65,13 @@ class LeagueResult(ContestResult):
         columns |= {
             name: [(row.summary.rates[name], short) for row in self.rows] for name in self.rows[0].summary.rates
         }
-        columns["ms/key"] = [f"{self.ms_per_key[label]:.2g}" for label in results]
+        columns["ms/key"] = [f"{row.summary.ms_per_move:.2g}" for row in self.rows]
         zero = "the mean rating is 0" if self.anchor is None else f"{self.anchor} is rated 0"
         note = (
             f"Elo: the ratings that make the results most likely (Bradley-Terry), {zero}; a draw, also by the cap, is"
             " half a win, and each player gets half a win and half a loss more. Below each estimate its 95% interval:"
             " Bayesian bootstrap for ratings, Wilson's for shares of matches, else bootstrap. attack/piece: rows of"
-            " attack; pieces/s: 60 keys are 1 s; both as agent. ms/key: those by which both players best explain the"
-            " time of all matches, many of which are played side by side."
+            " attack; pieces/s: 60 keys are 1 s; ms/key: of many matches side by side; all three as agent."
         )
         return Table(self.name, self.conditions, columns, note, ("pieces/s", "draws"))
 
@@ -97,7 +88,7 @@ class LeagueResult(ContestResult):
         """All figures, as `results.json` has them for each game."""
         content = super().content()
         for player in content["players"]:
-            player |= {"rating": asdict(self.ratings[player["label"]]), "ms_per_key": self.ms_per_key[player["label"]]}
+            player["rating"] = asdict(self.ratings[player["label"]])
         pairs = [
             {"agent": one, "opponent": other} | {n: asdict(e) for n, e in evaluation.outcomes().items()}
             for (one, other), evaluation in self.matches.items()

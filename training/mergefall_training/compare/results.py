@@ -200,7 +200,7 @@ class ContestResult:
         if self.all_tiles:
             note += ", Wilson's for shares of games that reached a tile"
         if self.game.matches:
-            note += f", Wilson's for shares of matches; a draw is half a win; ms/{action} include the opponent's time"
+            note += ", Wilson's for shares of matches; a draw is half a win"
         if self.game.by_keys:
             note += (
                 "; attack/piece: rows of attack, over all games; pieces/s: of the game's time, in which 60 keys are 1 s"

@@ -47,7 +47,7 @@ class Episode:
     - `score`: final score, whatever the reward was.
     - `length`: number of actions, illegal ones included.
     - `terminated`: whether the game ended by itself; False where a cap ended it.
-    - `seconds`: wall time.
+    - `seconds`: wall time; of matches that are played side by side, that of the player's own decisions.
     - `actions`: its actions as text (`text_of`): all of them, or the first `RECORDED`.
     """
 

@@ -283,7 +283,7 @@ def play_all(
 def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     """The task's episodes as `spread` plays them, each as it ends; for a `Player.batched` or a `KernelPlayer`.
 
-    The `seconds` of a game are its share of the total time.
+    The `seconds` of a game are its share of the total time, those of a match of the player's own decisions.
     """
     player, n = job.player, len(seeds)
     game, kwargs = game_of(job.env_id), {name: v for name, v in job.env_kwargs.items() if name != "render_mode"}
@@ -292,14 +292,17 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
     actions, table, seconds = np.zeros(n, np.int64), np.empty((1024, n), np.uint16), 0.0
     memories = [player.start(seed) for seed in seeds]
     memory: Any = None if memories[0] is None else np.stack(memories)
+    decided = 0.0  # seconds of the last decisions
 
     def choose(step: Step) -> Array | None:
-        nonlocal memory
+        nonlocal memory, decided
         if not playing.size:
             return None
+        start = perf_counter()
         masks = {} if player.batched else {"action_masks": step.info["action_mask"][playing]}
         actions[:] = 0
         actions[playing], memory = player.predict(take(step.observation, playing), memory, **masks)
+        decided = perf_counter() - start
         return actions
 
     begun = perf_counter()
@@ -307,7 +310,7 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
         if length == 0:
             player.act(step.observation)  # compiles, so that no game's `seconds` includes compiling
         else:
-            seconds += (perf_counter() - begun) / playing.size
+            seconds += (decided if game.matches else perf_counter() - begun) / playing.size
             if length <= RECORDED:
                 table = table if length <= len(table) else np.concatenate([table, np.empty_like(table)])
                 table[length - 1] = actions
