@@ -16,6 +16,7 @@ from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.game2048.solver import Optimal
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
+from mergefall_baselines.tetris import beam as tetris_beam
 from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import keys as tetris_keys
 from mergefall_baselines.tetris import mcts as tetris_mcts
@@ -48,6 +49,7 @@ for _name, _factory in {
     "tetris/two-tetrad": tetris_search.two_tetrad,
     "tetris/expectimax": tetris_search.Expectimax,
     "tetris/mcts": tetris_mcts.mcts,
+    "tetris/beam": tetris_beam.BeamSearch,
     "tetris/keys": tetris_keys.Keys,
     "keys/random": tetris_keys.Random,
     "quintris/expectimax": tetris_search.quintris,

@@ -53,6 +53,7 @@ CONSTANTS = {
     "dt-10": ("identity", 0.1, 2.4),
     "dt-20": ("identity", 0.08, 2.8),
     "el-tetris": ("identity", 0.04, 5.6),
+    "attack": ("identity", 0.5, 0.47),
 }
 """Potential -> (squash, scale, drop). The default `offset` is h(empty board) − drop · cells.
 

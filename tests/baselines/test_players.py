@@ -42,6 +42,7 @@ OPTIONS = {
     "tetris/two-tetrad": {"heuristic": "bcts"},
     "tetris/expectimax": {"depth": 2},
     "tetris/mcts": {"simulations": 20},
+    "tetris/beam": {"width": 20, "draws": 2},
     "quintris/expectimax": {"depth": 1},
 }
 RULES = [
@@ -64,6 +65,7 @@ OF_TETRIS = [
     if name in OPTIONS or name[7:] in ("random", "greedy", "dellacherie", "bcts", "dt-10", "dt-20", "el-tetris")
     for kwargs in RULES
     if not name.startswith("2048/") and not (name == "quintris/expectimax" and kwargs == RULES[4])
+    if name != "tetris/beam" or kwargs == RULES[4]
 ]
 every_player = pytest.mark.parametrize(("name", "kwargs"), [*OF_2048, *OF_TETRIS])
 

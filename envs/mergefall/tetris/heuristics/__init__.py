@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mergefall.library import Library
+from mergefall.tetris.heuristics.attack import Attack
 from mergefall.tetris.heuristics.base import MEMO, Heuristic, Kernels, Memo
 from mergefall.tetris.heuristics.controllers import Bcts, Dellacherie, Dt10, Dt20, ElTetris, priority
 from mergefall.tetris.heuristics.function import FunctionHeuristic
@@ -10,7 +11,7 @@ from mergefall.tetris.heuristics.open_enclosed import OpenEnclosed
 from mergefall.tetris.heuristics.two_tetrad import TwoTetrad
 
 HEURISTICS: dict[str, Heuristic] = {
-    h.name: h for h in (TwoTetrad(), OpenEnclosed(), Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris())
+    h.name: h for h in (TwoTetrad(), OpenEnclosed(), Dellacherie(), Bcts(), Dt10(), Dt20(), ElTetris(), Attack())
 }
 LIBRARY = Library("tetris", Heuristic, HEURISTICS, FunctionHeuristic)
 heuristic, register_heuristic = LIBRARY.read, LIBRARY.register
@@ -19,6 +20,7 @@ __all__ = [
     "HEURISTICS",
     "LIBRARY",
     "MEMO",
+    "Attack",
     "Bcts",
     "Dellacherie",
     "Dt10",

@@ -117,6 +117,46 @@ def open_enclosed(board: Board) -> dict[str, float]:
     }
 
 
+def slot_lines(board: Board) -> int:
+    """The most lines that a T clears, pointing down into a slot: under an overhang, but open to the sky; or 0."""
+    best, rows, cols = 0, len(board), len(board[0])
+    for r in range(rows - 1):
+        for c in range(1, cols - 1):
+            own = {(r, c - 1), (r, c), (r, c + 1), (r + 1, c)}
+            above = [r > 0 and bool(board[r - 1][side]) for side in (c - 1, c + 1)]
+            shape = board[r + 1][c - 1] and board[r + 1][c + 1] and sum(above) == 1
+            sky = [(row, column) for row in range(r) for column in (c, c + 1 if above[0] else c - 1)]
+            if shape and not any(board[row][column] for row, column in own | set(sky)):
+                full = [all(cell or (row, at) in own for at, cell in enumerate(board[row])) for row in (r, r + 1)]
+                best = max(best, sum(full))
+    return best
+
+
+def attack(board: Board) -> dict[str, float]:
+    """The board terms of `attack`."""
+    rows, cols = len(board), len(board[0])
+    heights = [height(column) for column in columns_of(board)]
+    cells, highest, steps = sum(map(sum, board)), max(heights), [abs(a - b) for a, b in pairwise(heights)]
+    tops = {c: min(r for r, column in holes(board) if column == c) for _, c in holes(board)}
+    lowest, second = sorted(heights)[:2]
+    goals = [goal for goal in range(highest, 5) if (goal * cols - cells) % 4 == 0]
+    lines = slot_lines(board)
+    return {
+        "height": highest,
+        "high": max(0, highest - rows // 2),
+        "holes": len(holes(board)),
+        "covered": sum(min(6, sum(column[: tops[c]])) for c, column in enumerate(columns_of(board)) if c in tops),
+        "transitions": sum(changes((1, *row, 1)) for row in board[rows - highest :]),
+        "bumps": sum(steps),
+        "steps": sum(step**2 for step in steps),
+        "well": min(4, second - lowest),
+        "slot_1": lines == 1,
+        "slot_2": lines == 2,
+        "perfect": bool(goals),
+        "near": (goals[0] * cols - cells) // 4 if goals else 0,
+    }
+
+
 def of_move(placement: Placement) -> dict[str, float]:
     """The terms of a placement other than the board terms, for all heuristics."""
     rows = [row + 1 for row, _ in placement.cells]

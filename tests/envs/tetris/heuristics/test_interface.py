@@ -66,6 +66,7 @@ def test_board_terms_are_those_of_the_slow_twin(seed):
         assert terms == {term: slow[term] for term in terms}
     assert HEURISTICS["two-tetrad"].board_terms(board) == reference.two_tetrad(as_rows(board))
     assert HEURISTICS["open-enclosed"].board_terms(board) == reference.open_enclosed(as_rows(board))
+    assert HEURISTICS["attack"].board_terms(board) == reference.attack(as_rows(board))
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
@@ -77,7 +78,7 @@ def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
             placed = place(board, "L", rotation, column, overflow="clear_first")
             counted = as_rows(placed.locked if h.of_locked else placed.board)
             slow = reference.of_move(placed) | reference.features(counted) | reference.open_enclosed(counted)
-            slow |= reference.two_tetrad(counted)
+            slow |= reference.two_tetrad(counted) | (reference.attack(counted) if h.name == "attack" else {})
             terms = h.terms(placed)
             assert tuple(terms) == h.term_names
             assert terms == {name: slow[name] for name in terms}

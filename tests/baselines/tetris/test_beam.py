@@ -1,0 +1,174 @@
+"""`tetris/beam`: its placements, rewards and values against the game by keys, and whole games."""
+
+import gymnasium as gym
+import mergefall  # noqa: F401  (registers the environments)
+import numpy as np
+import pytest
+from mergefall.tetris import HEURISTICS, game, reach
+from mergefall.tetris.heuristics import Attack
+from mergefall.tetris.keys import game as keys
+from mergefall.tetris.keys.rules import Rules
+from mergefall_baselines import make, play_in_env
+from mergefall_baselines.tetris import beam_kernels as beam
+
+ID = "mergefall/Tetris-v0"
+MODERN = {"placements": "reachable", "hold": True, "preview": 5, "randomizer": "bag7"}
+WEIGHTS = {"combo": 0.125, "held_t": 0.25, "held_i": 0.5, "near": -0.0625, "perfect": 0.5, "chained": 0.375}
+
+
+def new_state(seed, cols=10, rows=20, preview=5):
+    state = Rules(cols, rows, preview=preview, gravity=0.0).new_states(1)[0]
+    state[game.STREAM] = seed
+    keys.begin(state, np.empty((0, 1), np.uint64), True)
+    return state
+
+
+def rests_of(state):
+    """All (rotation, column, y, value of SPIN) in which the current piece can lock, by `reach.search`."""
+    columns, piece = game.columns_in(state), game.queued(state, 0)
+    cols, rows = game.size_of(state)
+    work = reach.new_work(cols)
+    reach.search(columns, piece, rows, work)
+    for rotation, column, y in np.ndindex(4, cols, rows):
+        bits = [int(work[part, rotation, column]) >> y & 1 for part in (reach.RESTS, reach.TURNED, reach.KICKED)]
+        if bits[0]:
+            yield rotation, column, y, keys.KICKED if bits[2] else keys.TURNED if bits[1] else 0
+
+
+def locked(state, rotation, column, y, spin):
+    """(the state after the current piece locked there, what locking did)."""
+    after, falling = state.copy(), np.uint64(0)
+    fields = ((keys.ROTATION, rotation), (keys.COLUMN, column), (keys.ROW, y), (keys.SPIN, spin))
+    for field, value in fields:
+        falling = keys.with_field(falling, field, value)
+    after[game.FALLING] = falling
+    return after, keys.lock(after)
+
+
+def chain_of(state):
+    chain = state[game.CHAIN]
+    return keys.get(chain, keys.CLEARS_IN_A_ROW), keys.get(chain, keys.BACK_TO_BACK)
+
+
+@pytest.mark.parametrize("cols", [4, 5, 10])
+def test_rests_spins_and_rewards_are_those_of_the_game(cols):
+    random, spins, perfect = np.random.default_rng(cols), 0, 0
+    weights = Attack(**dict.fromkeys(Attack.reward_names, 0.0) | {"attack": 1.0}).weight_vector()
+    for seed in range(60):
+        state = new_state(seed, cols)
+        while not game.is_over(state) and state[game.PIECES] < 60:
+            columns, piece, rests = game.columns_in(state), game.queued(state, 0), list(rests_of(state))
+            work = reach.new_work(cols)
+            work[reach.TURNED] = work[reach.KICKED] = 0
+            beam.find_rests(columns, piece, 20, work)
+            found = {(r, c): int(work[reach.RESTS, r, c]) & (1 << 20) - 1 for r, c in np.ndindex(4, cols)}
+            assert found == {
+                (r, c): sum(1 << y for rotation, column, y, _ in rests if (rotation, column) == (r, c))
+                for r, c in found
+            }
+            if not rests:
+                break
+            results = [locked(state, *rest) for rest in rests]
+            for (rotation, column, y, spin), (after, lock) in zip(rests, results, strict=True):
+                board, node = columns.copy(), np.zeros(beam.NODE, np.int64)
+                node[beam.COMBO], node[beam.CHAINED] = chain_of(state)
+                turned = piece == keys.T and spin and int(work[reach.TURNED, rotation, column]) >> y & 1
+                kind = beam.spin_at(columns, rotation, column, y, spin == keys.KICKED) if turned else keys.NO_SPIN
+                beam.put(board, piece, rotation, column, y)
+                reward, *chain, _ = beam.settle(board, beam.full_rows(board), piece, kind, node, weights)
+                assert reward == lock.attack
+                assert tuple(chain) == chain_of(after)
+                assert (board == game.columns_in(after)).all()
+                spins += kind != keys.NO_SPIN
+                perfect += lock.clear >= 15
+            heights = [max(int(column).bit_length() for column in game.columns_in(after)) for after, _ in results]
+            lowest = np.flatnonzero(np.array(heights) == min(heights))
+            state = results[random.choice(lowest)][0]
+    assert spins > 100
+    assert perfect > 5 or cols > 4
+
+
+def best_board(state, known, placements, h, earned=0.0, unknown=False):
+    """The best value of a board after so many placements of the `known` first pieces, locked in the game by keys.
+
+    `unknown`: whether the held piece is none of them.
+    """
+    if placements == 0:
+        row, chained = chain_of(state)
+        held = {keys.T + 1: h.held_t, 1: h.held_i}.get(int(state[game.HOLD]), 0.0) * (not unknown)
+        value = h.kernels().board(game.columns_in(state), game.size_of(state)[1], h.weight_vector())
+        return earned + value + held + h.chained * chained + h.combo * row
+    values = []
+    for held in (False, True):
+        before, hold = state.copy(), int(state[game.HOLD])
+        left = known - (2 if held and not hold else 1)
+        if left < 0 and (unknown or not (held and hold)):  # that piece is not known
+            continue
+        if held:
+            keys.exchange(before)
+        piece = game.queued(before, 0)
+        for rest in rests_of(before):
+            after, lock = locked(before, *rest)
+            wasted = h.wasted if piece == keys.T and (lock.clear % 15 < 10 or lock.lines < 2) else 0.0
+            reward = h.attack * lock.attack + h.lines * lock.lines + wasted
+            values.append(best_board(after, max(left, 0), placements - 1, h, earned + reward, unknown or left < 0))
+    return max(values, default=-np.inf)
+
+
+@pytest.mark.parametrize("holds", [False, True])
+def test_a_wide_beam_finds_the_best_board(holds):
+    h, known = Attack(**WEIGHTS), 2
+    search = beam.new_beam(4, 9, 13, 127, False, h.weight_vector(), 5000, 0, 0, 1)
+    for seed in range(8):
+        state = new_state(seed, 4, 9)
+        if holds:
+            keys.exchange(state)
+        for _ in range(seed):
+            state, _ = locked(state, *min(rests_of(state), key=lambda rest: rest[2]))
+        columns, hold, queue = game.columns_in(state), int(state[game.HOLD]), state[game.QUEUE]
+        count = beam.search(search, columns, queue, known, 127, hold, *chain_of(state), 0)
+        assert max(search.sums[1, :count]) == pytest.approx(best_board(state, known, known + holds, h))
+
+
+def test_garbage_to_come_rises_or_is_cancelled():
+    board, node = np.array([3, 3, 3, 2], np.uint64), np.zeros(beam.NODE, np.int64)
+    weights, node[beam.PENDING] = HEURISTICS["attack"].weight_vector(), 3
+    raised = board.copy()
+    *_, left = beam.settle(raised, 0, 0, keys.NO_SPIN, node, weights)
+    assert (raised.tolist(), left) == ([31, 31, 31, 16], 0)  # the hole is where the bottom row has one
+    *_, left = beam.settle(board, 2, 0, keys.NO_SPIN, node, weights)
+    assert (board.tolist(), left) == ([1, 1, 1, 0], 3)
+    *_, left = beam.settle(np.full(4, 15, np.uint64), 15, 0, keys.NO_SPIN, node, weights)
+    assert left == 0
+
+
+def test_both_loops_play_the_same_game():
+    player = make("tetris/beam", width=20, draws=2)
+    assert player.remembers
+    trajectory = player.play(ID, 3, MODERN, 40)
+    assert not trajectory.terminated
+    slow = play_in_env(make("tetris/beam", width=20, draws=2).with_rules(MODERN), ID, 3, MODERN, 40)
+    assert slow.actions.tolist() == trajectory.actions.tolist()
+
+
+def test_values_are_those_of_legal_actions():
+    env = gym.make(ID, **MODERN)
+    observation, info = env.reset(seed=0)
+    player = make("tetris/beam", width=100, draws=2)
+    values = player.values(observation)
+    assert (np.isfinite(values) == (info["action_mask"] == 1)).all()
+    assert int(player.act(observation)) == values.argmax()
+    lost = observation | {"board": np.ones_like(observation["board"])}
+    lost["board"][:, 0] = 0
+    assert info["action_mask"].size > int(player.act(lost)) >= 0
+    assert (player.values(lost) == -np.inf).sum() > 0
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match="takes 'attack'"):
+        make("tetris/beam", heuristic="bcts")
+    with pytest.raises(ValueError, match="width is 0"):
+        make("tetris/beam", width=0)
+    player = make("tetris/beam", placements="drop")
+    with pytest.raises(ValueError, match="plays 'reachable'"):
+        player.play(ID, 0, {"placements": "drop"}, 1)
