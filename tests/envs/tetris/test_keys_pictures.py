@@ -1,12 +1,13 @@
 """Pictures of Tetris by keys: cells and colours against the reference, what stands beside the field, play by hand."""
 
+import importlib
 from dataclasses import dataclass, field
 
 import gymnasium as gym
+import matplotlib
 import numpy as np
 import pygame
 import pytest
-from gymnasium.utils.play import play
 from mergefall.tetris.keys import CLEARS, KEYS
 from mergefall.tetris.keys.reference import Game
 
@@ -115,7 +116,16 @@ def test_what_stands_beside_the_field():
     assert set(scene.cells[2:].ravel().tolist()) == {0, 1}
 
 
-def test_gymnasiums_play_takes_keys(monkeypatch):
+@pytest.fixture
+def play():
+    """Gymnasium's `play`, whose import chooses another backend for all pictures of matplotlib."""
+    backend = matplotlib.get_backend()
+    module = importlib.import_module("gymnasium.utils.play")
+    matplotlib.use(backend)
+    return module.play
+
+
+def test_gymnasiums_play_takes_keys(monkeypatch, play):
     """A script presses keys, each for one frame; the window closes at its end."""
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
     script = [pygame.K_LEFT, pygame.K_UP, pygame.K_z, None, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_c, pygame.K_SPACE]
