@@ -18,9 +18,11 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game as words
 from mergefall.tetris.field import columns_of, copy, field_mask
 from mergefall.tetris.keys import game
-from mergefall.tetris.keys.routes import ANY, explore, find, goal_of, key_at, new_work, write_route
+from mergefall.tetris.keys.routes import ANY, SPUN, explore, find, goal_of, key_at, new_work, write_route
 from mergefall.tetris.keys.rules import STATUS, Rules
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
+from mergefall.tetris.reach import TURNED, search
+from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Kernel, Observation
 from mergefall.words import below, next_bits
@@ -147,9 +149,9 @@ def mark_of(state):
 
 @kernel
 def without_keys(state, rules_word, target):
-    """Write the state of the game by placements that shows the same board and pieces."""
+    """Write the state of the game by placements that shows the same board and pieces; what clears are worth stays."""
     copy(state, target)
-    for word in (words.KEYS, words.FALLING, words.CHAIN, words.ATTACK, words.GARBAGE, words.RATES):
+    for word in (words.KEYS, words.FALLING, words.ATTACK, words.RATES):
         target[word] = U(0)
     target[words.RULES] = rules_word
     field = field_mask(words.size_of(state)[1])
@@ -184,11 +186,20 @@ def best_in_time(state, values, settings, route):
 
 @kernel
 def plan(state, memory, choice, values, settings):
-    """Remember the route to a chosen placement, packed; if it is not reached in time, to the best one that is."""
+    """Remember the route to a chosen placement, packed; if it is not reached in time, to the best one that is.
+
+    A T gets there by a turn if it can, for a T-spin.
+    """
     _, _, _, asked, trial, work = settings
-    memory[PRESSED], route = U(0), memory[ROUTE:]
-    rotation, column, y = at_rest(choice)
-    if find(state, action_of(choice) >= words.actions_of(asked), goal_of(rotation, column, y), trial, work, route) == 0:
+    memory[PRESSED], route, count = U(0), memory[ROUTE:], 0
+    held, (rotation, column, y) = action_of(choice) >= words.actions_of(asked), at_rest(choice)
+    goal, columns = goal_of(rotation, column, y), words.columns_in(asked)
+    if words.placed_by(asked, held) == game.T:
+        places = new_places(columns.size)
+        search(columns, game.T, words.size_of(asked)[1], places)
+        if places[TURNED, rotation, column] >> U(y) & U(1):
+            count = find(state, held, goal + SPUN, trial, work, route)
+    if count == 0 and find(state, held, goal, trial, work, route) == 0:
         if best_in_time(state, values, settings, route) == 0:
             route[0] = U(game.HARD_DROP)
 
@@ -289,7 +300,7 @@ class Keys(KernelPlayer):
             player_of(of, "of"),
             choice("placements", placements, PlacementRules.choices["placements"]),
         )
-        if self.of.form not in (PLACEMENT_FORM, None):
+        if self.of.form is not None and self.of.form.game is not PLACEMENT_FORM.game:
             raise ValueError(f"of is {self.of.name!r}, which plays another game; expected a player of Tetris")
         self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
         if not self.compiled:
@@ -314,7 +325,7 @@ class Keys(KernelPlayer):
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         player, theirs, settings = self._asks(way)
-        entry, own = player._entry(PLACEMENT_FORM.ways(theirs)[0], True)
+        entry, own = player._entry(player.form.ways(theirs)[0], True)
         return decide, (entry, own, np.empty(theirs.n_actions), settings)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
