@@ -55,5 +55,5 @@ def without_type(app, what, name, thing, options, lines):
 def shown_elsewhere(app, what, name, thing, options, lines):
     """The docstrings of environments are Markdown, as Gymnasium's are; each has a page."""
     if any(line.startswith("## ") for line in lines):
-        game = "Game2048" if "2048" in name else "Tetris"
-        lines[:] = [f"See :doc:`{game} </environments/{game}-v0>`."]
+        title = name.rpartition(".")[2].removesuffix("Env").removesuffix("Vector")
+        lines[:] = [f"See :doc:`{title} </environments/{title}-v0>`."]

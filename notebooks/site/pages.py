@@ -54,7 +54,7 @@ OPTIONS = {
     "2048/symmetric": {"of": "2048/distill"},
     "2048/optimal": {"rows": 2, "cols": 3},
 }
-STEPS = {"2048": 500, "tetris": 100}  # actions before the picture of a player or an environment
+STEPS = {"2048": 500, "tetris": 100, "keys": 400, "versus": 400}  # actions before the picture of a player or an environment
 
 # -- tracked text -----------------------------------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ def live_page() -> None:
     write("live.md", f"# Watch and play\n\n{about}\n\n```{{raw}} html\n:file: live.html.txt\n```\n")
 
 
-SHOWN_BY = "2048/expectimax", "tetris/bcts", "tetris/sz-afterstate", "quintris/expectimax"
+SHOWN_BY = "2048/expectimax", "tetris/bcts", "tetris/sz-afterstate", "quintris/expectimax", "tetris/keys", "tetris/keys"
 
 
 def main() -> None:

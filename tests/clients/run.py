@@ -61,7 +61,7 @@ against it. The recipes are what to copy. This table is written by `tests/client
 
 """
 FOOT = """
-PettingZoo is for several agents, which these games do not have.
+PettingZoo: `mergefall.tetris.versus.parallel`, held by its own tests of the API.
 """
 
 
