@@ -101,7 +101,7 @@ def test_commands_in_the_prose_exist(page):
     assert {word.split()[1] for word in words} <= cli.COMMANDS.keys(), words
 
 
-@pytest.mark.parametrize("name", ["2048", "tetris", "training"])
+@pytest.mark.parametrize("name", ["2048", "keys", "tetris", "training"])
 def test_pictures_of_notebooks_are_the_notebooks(name):
     folder = ROOT / "notebooks"
     cells = json.loads((folder / f"{name}.ipynb").read_text())["cells"]
