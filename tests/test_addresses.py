@@ -77,7 +77,9 @@ def test_a_release_is_refused_until_it_is_ready(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="names no address"):
         addresses.prepare(tag, str(notes))
     monkeypatch.setattr(addresses, "ADDRESS", "https://example.org/o/n")
-    with pytest.raises(ValueError, match=r"--write for CITATION\.cff, .*2048\.ipynb, keys\.ipynb, tetris\.ipynb, training.ipynb"):
+    with pytest.raises(
+        ValueError, match=r"--write for CITATION\.cff, .*2048\.ipynb, keys\.ipynb, tetris\.ipynb, training.ipynb"
+    ):
         addresses.prepare(tag, str(notes))
     assert not notes.exists()
     monkeypatch.setattr(addresses, "ADDRESS", "https://github.com/o/n")

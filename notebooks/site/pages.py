@@ -54,7 +54,7 @@ OPTIONS = {
     "2048/symmetric": {"of": "2048/distill"},
     "2048/optimal": {"rows": 2, "cols": 3},
 }
-STEPS = {"2048": 500, "tetris": 100, "keys": 400, "versus": 400}  # actions before the picture of a player or an environment
+STEPS = {"2048": 500, "tetris": 100, "keys": 400, "versus": 400}  # actions before a picture
 
 # -- tracked text -----------------------------------------------------------------------------------------------------
 

@@ -48,7 +48,8 @@ SECTIONS = {
 # Modules with a page each in the reference of the API.
 PUBLIC = {
     "mergefall": "game2048 game2048.reference game2048.heuristics tetris tetris.reference tetris.heuristics "
-    "tetris.keys tetris.keys.reference tetris.versus tetris.versus.parallel games env vector wrappers shaping text text_game kernels",
+    "tetris.keys tetris.keys.reference tetris.versus tetris.versus.parallel games env vector wrappers shaping "
+    "text text_game kernels",
     "mergefall_baselines": "player registry tree tetris.protocol",
     "mergefall_training": "play.evaluation play.statistics play.records play.verify play.advice play.watching "
     "play.puzzles play.preferences play.text_bench play.text_adapters "
