@@ -413,7 +413,7 @@ def search(beam, columns, queue, known, bag, hold, combo, chained, pending):
     root[COMBO], root[CHAINED], root[PENDING] = combo, chained, pending
     beam.paid[0, 0] = 0.0
     # A node that holds for the first time uses up two pieces.
-    levels, firsts = known - (hold == 0) if beam.draws else known + 1, 0
+    levels, firsts, kept = known - (hold == 0) if beam.draws else known + 1, 0, 0
     for level in range(levels):
         kept = expand(beam, now, count, 1 - now, beam.worth.size, queue, known)
         if kept == 0:
