@@ -201,9 +201,9 @@ class Attack(Heuristic):
     - `chained`: a back-to-back chain is on; `combo`: clears in a row.
     - `held_t`, `held_i`: a T or an I is held.
 
-    The weights are by CMA-ES (`attack` stays 1), for the attack of 50 placements from an empty board with a beam of 100
-    nodes, 4 draws: 17 generations of 10 candidates, 16 games each, from seed 2,000,000, after 3 generations of 12
-    candidates and 24 games from weights set by hand.
+    The weights are by CMA-ES, for the attack of 50 placements from an empty board; `attack` and `high` stayed fixed.
+    From weights set by hand: 3 generations of 12 candidates and 24 games (seeds from 1,000,000; 150 nodes, 4 draws of 2
+    pieces, 30 nodes in a draw), then 17 of 10 candidates and 16 games (seeds from 2,000,000; 100 nodes, 25 in a draw).
     """
 
     name: ClassVar[str] = "attack"
