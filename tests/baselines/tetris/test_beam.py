@@ -116,6 +116,7 @@ def best_board(state, known, placements, h, earned=0.0, unknown=False):
 
 
 @pytest.mark.parametrize("holds", [False, True])
+@pytest.mark.slow
 def test_a_wide_beam_finds_the_best_board(holds):
     h, known = Attack(**WEIGHTS), 2
     search = beam.new_beam(4, 9, 13, 127, False, h.weight_vector(), 5000, 0, 0, 1)
