@@ -1,6 +1,7 @@
 """Pictures of Tetris by keys: cells and colours against the reference, what stands beside the field, play by hand."""
 
 import importlib
+import warnings
 from dataclasses import dataclass, field
 
 import gymnasium as gym
@@ -120,7 +121,9 @@ def test_what_stands_beside_the_field():
 def play():
     """Gymnasium's `play`, whose import chooses another backend for all pictures of matplotlib."""
     backend = matplotlib.get_backend()
-    module = importlib.import_module("gymnasium.utils.play")
+    with warnings.catch_warnings():  # where no window can be shown
+        warnings.simplefilter("ignore")
+        module = importlib.import_module("gymnasium.utils.play")
     matplotlib.use(backend)
     return module.play
 

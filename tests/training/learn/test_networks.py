@@ -142,7 +142,9 @@ def test_dqn_over_afterstates_refuses_keys():
 @pytest.mark.parametrize("game", BY_DEFAULT)
 def test_the_policy_over_afterstates_has_the_extractor_of_its_game_by_default(game):
     env_id, extractor = BY_DEFAULT[game]
-    model = MaskablePPO(AfterstatesPolicy, make_vec_env(env_id, 4, seed=0), n_steps=8, batch_size=16, n_epochs=1)
+    model = MaskablePPO(
+        AfterstatesPolicy, make_vec_env(env_id, 4, seed=0), n_steps=8, batch_size=16, n_epochs=1, seed=0
+    )
     assert type(model.policy.features_extractor) is EXTRACTORS[extractor]
     before = parameters_of(model.policy)
     model.learn(32)
