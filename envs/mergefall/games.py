@@ -7,7 +7,7 @@ functions below handle observations of both games: an array (2048) or a dict of 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any
 
@@ -144,39 +144,19 @@ GAMES = {
         environment="TetrisKeysEnv",
         environments={"mergefall/TetrisKeys-v0": {}},
     ),
-    "versus": Game(
-        name="versus",
-        homes={"versus": "mergefall/TetrisVersus-v0"},
-        rules=(
-            "cols",
-            "rows",
-            "pieces",
-            "randomizer",
-            "preview",
-            "hold",
-            "gravity",
-            "lock_delay",
-            "lock_resets",
-            "rotate_180",
-            "levels",
-            "garbage",
-            "opponent",
-        ),
-        shown=("cols", "rows", "preview", "hold"),
-        spaces=("cols", "rows", "pieces", "preview", "hold", "rotate_180"),
-        size=("cols", "rows"),
-        figures=("score", "lines", "pieces", "attack", "won"),
-        headline="won",
-        turn="piece",
-        turns="pieces",
-        memoryless=False,
-        by_keys=True,
-        matches=True,
-        package="mergefall.tetris.versus",
-        environment="TetrisVersusEnv",
-        environments={"mergefall/TetrisVersus-v0": {}},
-    ),
 }
+GAMES["versus"] = replace(
+    GAMES["keys"],
+    name="versus",
+    homes={"versus": "mergefall/TetrisVersus-v0"},
+    rules=(*GAMES["keys"].rules, "opponent"),
+    figures=(*GAMES["keys"].figures, "won"),
+    headline="won",
+    matches=True,
+    package="mergefall.tetris.versus",
+    environment="TetrisVersusEnv",
+    environments={"mergefall/TetrisVersus-v0": {}},
+)
 
 
 ENVIRONMENTS = {env_id: game for game in GAMES.values() for env_id in game.environments}

@@ -33,6 +33,7 @@ class PieceRules(GameRules):
     cols: int
     rows: int
     pieces: Any
+    randomizer: Any
     preview: int
 
     @property
@@ -43,6 +44,16 @@ class PieceRules(GameRules):
     @property
     def n_pieces(self) -> int:
         return len(self.piece_set.names)
+
+    def rules_word(self) -> int:
+        """The word RULES of the game's states; what only one way to play has is 0."""
+        return (
+            self.cols << game.COLS_SHIFT
+            | self.rows << game.ROWS_SHIFT
+            | game.SETS.index(self.pieces) << game.SET_SHIFT
+            | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
+            | self.preview << game.PREVIEW_SHIFT
+        )
 
     @property
     def heights(self) -> tuple[int, ...]:
@@ -167,11 +178,7 @@ class Rules(PieceRules):
     def rules_word(self) -> int:
         """The word RULES of the game's states."""
         return (
-            self.cols << game.COLS_SHIFT
-            | self.rows << game.ROWS_SHIFT
-            | game.SETS.index(self.pieces) << game.SET_SHIFT
-            | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
-            | self.preview << game.PREVIEW_SHIFT
+            super().rules_word()
             | self.slides << game.SLIDES_BIT
             | (self.overflow == "clear_first") << game.CLEAR_FIRST_BIT
             | self.reachable << game.REACHABLE_BIT

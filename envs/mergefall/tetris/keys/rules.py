@@ -161,16 +161,6 @@ class Rules(PieceRules):
     def chance_outcomes(self, board: Any, state: Any, action: int) -> Any:
         raise ValueError("Tetris by keys lists no chance outcomes; expected a game by placements")
 
-    def rules_word(self) -> int:
-        """The word RULES of the game's states."""
-        return (
-            self.cols << game.COLS_SHIFT
-            | self.rows << game.ROWS_SHIFT
-            | game.SETS.index(self.pieces) << game.SET_SHIFT
-            | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
-            | self.preview << game.PREVIEW_SHIFT
-        )
-
     def keys_words(self) -> tuple[int, int]:
         """The words KEYS and RATES of the game's states."""
         keys = (
