@@ -22,17 +22,17 @@ from typing import Any, TextIO
 import mergefall
 import numpy as np
 from mergefall.checks import number
-from mergefall.games import batch_of_one, each
 from mergefall.tetris import reach
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.keys import game
-from mergefall.tetris.pieces import TETROMINOES, identify
+from mergefall.tetris.pieces import TETROMINOES
+from mergefall.tetris.placements import ABOVE
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import Player
+from mergefall_baselines.player import OfPredictor, Player
 from mergefall_baselines.registry import make
+from mergefall_baselines.tetris.beam_kernels import spin_at
 from mergefall_baselines.tetris.player import FORM
 
 NAMES = tuple(TETROMINOES)
@@ -69,8 +69,18 @@ def cells_of(location: Mapping[str, Any]) -> Cells:
     return frozenset((location["x"] + x, location["y"] + y) for x, y in cells)
 
 
+def place_of(action: int, rules: Rules, pieces: Sequence[str]) -> tuple[str, int, int, int]:
+    """(piece, rotation, leftmost column, row of the lowest cell) that an action leads to.
+
+    `pieces`: the current piece, and the one that an action places that holds.
+    """
+    held, place = divmod(action, rules.n_actions // 2)
+    turn, y = divmod(place, ROWS + ABOVE)
+    return pieces[held], *divmod(turn, COLS), y
+
+
 def location_of(piece: str, rotation: int, column: int, y: int) -> dict[str, Any]:
-    """The location of a piece by its distinct rotation, its leftmost column and the row of its lowest cell.
+    """The location of a place.
 
     >>> location_of("T", 2, 3, 0)
     {'type': 'T', 'orientation': 'south', 'x': 4, 'y': 1}
@@ -143,30 +153,20 @@ def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
     if preview < 1:
         raise ValueError(f"the queue is {position.queue}; expected a current piece and at least one more")
     rules = Rules(placements="reachable", hold=True, preview=preview, randomizer="bag7", overflow="clear_first")
-    observation = position.observation(preview)
-    held, place = divmod(int(player.act(observation)), rules.n_actions // 2)
-    piece = position.queue[0] if not held else position.hold or position.queue[1]
-    turn, y = divmod(place, ROWS + game.STORAGE)
-    rotation, column = divmod(turn, COLS)
-    spin = SPINS[spin_at(position.board, piece, rotation, column, y)]
-    return [{"location": location_of(piece, rotation, column, y), "spin": spin}]
+    action = int(player.act(position.observation(preview)))
+    place = place_of(action, rules, [position.queue[0], position.hold or position.queue[1]])
+    return [{"location": location_of(*place), "spin": SPINS[kind_of_spin(position.board, *place)]}]
 
 
-def spin_at(board: NDArray[np.uint8], piece: str, rotation: int, column: int, y: int) -> int:
-    """The best kind of spin with which a piece can lock there: an index of `SPINS`."""
-    columns, work = columns_of(board[::-1]), np.zeros((6, 4, COLS), np.uint64)
+def kind_of_spin(board: NDArray[np.uint8], piece: str, rotation: int, column: int, y: int) -> int:
+    """The best kind of spin with which a piece can lock at a place: an index of `SPINS`."""
+    columns, work = columns_of(board[::-1]), reach.new_work(COLS)
     reach.search(columns, NAMES.index(piece), ROWS, work)
-    falling = np.uint64(0)
-    for field, value in ((game.ROTATION, rotation), (game.COLUMN, column), (game.ROW, y)):
-        falling = game.with_field(falling, field, value)
-    best = 0
-    for kind, way in ((game.TURNED, reach.TURNED), (game.KICKED, reach.KICKED)):
-        if piece == "T" and int(work[way, rotation, column]) >> y & 1:
-            best = max(best, int(game.spin_of(columns, game.T, game.with_field(falling, game.SPIN, kind))))
-    return best
+    turned, kicked = (int(work[way, rotation, column]) >> y & 1 for way in (reach.TURNED, reach.KICKED))
+    return int(spin_at(columns, rotation, column, y, kicked)) if piece == "T" and turned else 0
 
 
-class Bot(Player):
+class Bot(OfPredictor):
     """A player of Tetris that asks a program which speaks the Tetris Bot Protocol.
 
     Each decision is a `start` of the bot at the present position, a time to think, and a `suggest`. It plays
@@ -188,9 +188,9 @@ class Bot(Player):
         >>> bot.close()
     """
 
-    name = "tetris/bot"
-
     def __init__(self, command: Sequence[str], seconds: float = 0.0) -> None:
+        super().__init__(self._asked)
+        self.name = "tetris/bot"
         self.command, self.seconds = list(command), number("seconds", seconds, 0)
         self._process: Any = None
 
@@ -217,19 +217,6 @@ class Bot(Player):
         process.communicate()
         raise ProtocolError(f"the bot {self.command} said {said}, exit status {process.returncode}; expected {kind!r}")
 
-    def predict(
-        self,
-        observation: Observation,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = True,
-        action_masks: Any = None,
-    ) -> tuple[NDArray[np.int64], Any]:
-        single = np.ndim(observation["board"]) == 2
-        batch = batch_of_one(observation) if single else observation
-        actions = np.array([self._asked(one) for one in each(batch)], np.int64)
-        return (actions[0].reshape(()) if single else actions), state
-
     def _asked(self, observation: Observation) -> int:
         board: list[list[str | None]] = [[None] * COLS for _ in range(HEIGHT)]
         for row, column in np.argwhere(observation["board"]).tolist():
@@ -243,14 +230,11 @@ class Bot(Player):
         self._say("stop")
         rules = Rules(placements="reachable", hold=True, preview=len(pieces) - 1)
         legal = rules.observed(FORM.states(self.name, FORM.read(self.name, observation)[0], rules))[0][0]
+        places = {a: place_of(a, rules, [pieces[0], hold or pieces[1]]) for a in np.flatnonzero(legal)[::-1].tolist()}
+        actions = {cells_of(location_of(*place)): action for action, place in places.items()}
         for move in moves:
-            cells = [(-y, x) for x, y in cells_of(move["location"])]
-            piece, rotation = identify(cells)
-            column, y = min(x for _, x in cells), min(-row for row, _ in cells)
-            action = (rotation * COLS + column) * (ROWS + game.STORAGE) + y
-            action += (piece != pieces[0]) * rules.n_actions // 2
-            if 0 <= action < rules.n_actions and legal[action]:
-                return action
+            if (cells := cells_of(move["location"])) in actions:
+                return actions[cells]
         raise ProtocolError(f"the bot {self.command} suggests {moves}; expected a legal move")
 
     def close(self) -> None:
