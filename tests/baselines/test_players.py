@@ -589,6 +589,7 @@ OF_TREES = [
         ("2048/ntuple", {"checksum": 3}, "expected 3: this is another network"),
         ("2048/rollout", {"games": 0}, "games is 0"),
         ("2048/perfect", {}, "no player '2048/perfect'"),
+        ("tetris/keys", {"garbage": {"rows": 1}}, "tetris/keys has no option 'garbage'"),
         ("2048/symmetric", {"of": "2048/greedy", "by": "tetris/greedy"}, "by is 'tetris/greedy', which plays another"),
         ("2048/symmetric", {"of": "2048/rollout"}, "of is '2048/rollout', which remembers"),
         ("2048/lookahead", {"of": "2048/greedy", "depth": 0}, "depth is 0"),

@@ -5,26 +5,25 @@ A decision kernel of this game sees the whole state: decide(state, memory, value
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from mergefall.checks import array, choice
+from mergefall.checks import choice
 from mergefall.games import GAMES, take
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game as words
-from mergefall.tetris.field import columns_of, copy, field_mask
+from mergefall.tetris.field import copy, field_mask
 from mergefall.tetris.keys import game
 from mergefall.tetris.keys.routes import ANY, SPUN, explore, find, goal_of, key_at, new_work, write_route
-from mergefall.tetris.keys.rules import STATUS, Rules
+from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
 from mergefall.tetris.reach import TURNED, search
 from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.rules import Rules as PlacementRules
-from mergefall.typing import Array, Kernel, Observation
+from mergefall.typing import Array, Kernel
 from mergefall.words import below, next_bits
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
@@ -44,11 +43,11 @@ from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import player_of, without_memory
 from mergefall_baselines.tetris.memory import MEMORY, STREAM
 from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
+from mergefall_baselines.tetris.player import reader, states_of
 
 U = np.uint64
 FIGURES = {"score": words.SCORE, "lines": words.LINES, "pieces": words.PIECES, "attack": words.ATTACK}
 MARK, PRESSED, ROUTE, KEYS_MEMORY = MEMORY, MEMORY + 1, MEMORY + 2, MEMORY + 6  # after what the other player remembers
-PARTS = ("board", "piece", "place", "status", "hold", "queue")
 
 
 @kernel
@@ -76,46 +75,17 @@ def _entry(signature: Any) -> Kernel:
     return entry
 
 
-def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
-    """(the parts of an observation, the rules that it shows, whether it is single); raises ValueError for another."""
-    if isinstance(observation, Mapping):  # in a match, the players look at their own board alone
-        observation = {part: value for part, value in observation.items() if part != "opponent"}
-    if not isinstance(observation, Mapping) or not set(PARTS[:4]) <= set(observation) <= set(PARTS):
-        raise ValueError(f"{name} got {observation!r}; expected a mapping with {', '.join(PARTS[:4])}")
-    parts: dict[str, Array] = {part: array(f"{name}: {part}", value, "integers") for part, value in observation.items()}
-    board = parts["board"]
-    shape, single = board.shape[:-2], board.ndim == 2
-    queue = parts.setdefault("queue", np.zeros((*shape, 0), dtype=np.int64))
-    expected = {"board": board.shape, "piece": shape, "place": (*shape, 3), "status": (*shape, len(STATUS))}
-    expected |= {"queue": (*shape, queue.shape[-1]), "hold": shape}
-    shapes = {part: value.shape for part, value in parts.items()}
-    if board.ndim not in (2, 3) or any(shapes[part] != expected[part] for part in parts):
-        raise ValueError(f"{name} got an observation of shapes {shapes}; expected one observation or a batch")
-    if wrong := [part for part, value in parts.items() if value.dtype.kind not in "iub"]:
-        raise ValueError(f"{name} got a {wrong[0]} of {parts[wrong[0]].dtype}; expected integers")
-    shown = {"cols": board.shape[-1], "rows": board.shape[-2] - game.STORAGE, "preview": queue.shape[-1]}
-    return parts, shown | {"hold": "hold" in parts}, single
-
-
 def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
     """States that show these observations; what no observation shows, as the random stream, is 0."""
-    count, axes = parts["piece"].size, parts["piece"].ndim
-    flat = {part: value.reshape(count, *value.shape[axes:]) for part, value in parts.items()}
-    states = rules.new_states(count)
-    states[:, words.STREAM] = 0
-    ids = np.concatenate([flat["piece"][:, None], flat["queue"]], axis=1).astype(np.int64)
-    states[:, words.QUEUE] = (ids << words.NIBBLE_BITS * np.arange(ids.shape[1])).sum(axis=1)
-    status, place = flat["status"].astype(np.int64).T, flat["place"].astype(np.int64).T
-    if rules.hold:
-        states[:, words.HOLD] = (flat["hold"] + 1) % (rules.n_pieces + 1)
+    states = states_of(name, parts, rules)
+    states[:, words.KEYS], states[:, words.RATES] = rules.keys_words()
+    status, place = (parts[part].reshape(len(states), -1).astype(np.int64).T for part in ("status", "place"))
     fields = [game.HELD, game.SPIN, game.PHASE, game.GROUNDED, game.RESETS, game.ROTATION, game.COLUMN, game.ROW]
     states[:, words.FALLING] = sum(value << low for (low, _), value in zip(fields, (*status[:5], *place), strict=True))
     states[:, words.CHAIN] = status[5] << game.CLEARS_IN_A_ROW[0] | status[6] << game.BACK_TO_BACK[0]
     states[:, words.GARBAGE] = status[7] << game.PENDING[0]
     states[:, words.LINES] = (status[8] - 1) * game.LEVEL_LINES
-    states[:, words.COLUMNS :] = columns_of(flat["board"])
-    rules.restored(states, states)  # raises ValueError for values that no game has
-    return states
+    return rules.restored(states, states)  # raises ValueError for values that no game has
 
 
 FORM = FORMS["keys"] = Form(
@@ -129,7 +99,7 @@ FORM = FORMS["keys"] = Form(
     signature=lambda settings: types.int64(WORDS, WORDS, VALUES, settings),
     entry=lambda signature, rules: _entry(signature),
     ways=lambda rules: (rules,),
-    read=_read,
+    read=reader(("board", "piece", "place", "status"), game.STORAGE),
     states=_states,
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},

@@ -18,7 +18,7 @@ piece of the queue, except where the first piece of the queue is the one to plac
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
@@ -29,8 +29,9 @@ from mergefall.games import GAMES
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
+from mergefall.tetris.keys.rules import STATUS
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest
-from mergefall.tetris.rules import Rules
+from mergefall.tetris.rules import PieceRules, Rules
 from mergefall.typing import Array, Kernel, Observation
 from mergefall.words import draw
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
@@ -53,6 +54,9 @@ from mergefall_baselines.tetris.memory import COUNTS, MEMORY, OF_RANDOMIZER, obs
 U = np.uint64
 FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}
 _HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece ids", "hold": "a piece id"}
+_HOLDS |= {"place": "a rotation, a column and a row", "status": "integers"}
+_LENGTHS = {"place": (3,), "status": (len(STATUS),)}
+_OTHERS = ("queue", "hold", "opponent")
 
 
 @kernel
@@ -103,28 +107,41 @@ def _entry(signature: Any) -> Kernel:
     return entry
 
 
-def _read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, int], bool]:
-    """(the parts of an observation, the rules that it shows, whether it is single); raises ValueError for another."""
-    if not isinstance(observation, Mapping) or not {"board", "piece"} <= set(observation) <= set(_HOLDS):
-        raise ValueError(f"{name} got {observation!r}; expected a mapping with board, piece and perhaps queue, hold")
-    parts = {part: array(f"{name}: {part}", value, _HOLDS[part]) for part, value in observation.items()}
-    board, single = parts["board"], parts["board"].ndim == 2
-    shape = () if single else board.shape[:1]
-    following = parts.setdefault("queue", np.zeros((*shape, 0), dtype=np.int64))
-    alone = [parts[part].shape for part in ("piece", "hold") if part in parts]
-    if board.ndim not in (2, 3) or alone != [shape] * len(alone) or following.shape[:-1] != shape:
+def reader(needed: tuple[str, ...], above: int = 0) -> Callable[..., tuple[dict[str, Array], dict[str, Any], bool]]:
+    """`Form.read` of a game whose observations have the parts `needed`, and `above` rows of the board above the field.
+
+    A `queue` and a `hold` may be there. In a match, players look at their own board alone.
+    """
+
+    def read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
+        if not isinstance(observation, Mapping) or not set(needed) <= set(observation) <= {*needed, *_OTHERS}:
+            expected = f"a mapping with {', '.join(needed)} and perhaps queue, hold"
+            raise ValueError(f"{name} got {observation!r}; expected {expected}")
+        parts = {n: array(f"{name}: {n}", value, _HOLDS[n]) for n, value in observation.items() if n != "opponent"}
+        board, single = parts["board"], parts["board"].ndim == 2
+        shape = () if single else board.shape[:1]
+        queue = parts.setdefault("queue", np.zeros((*shape, 0), dtype=np.int64))
+        lengths = {
+            "board": board.shape[-2:],
+            "queue": queue.shape[-1:] or (0,),
+            "place": (3,),
+            "status": (len(STATUS),),
+        }
         shapes = {part: value.shape for part, value in parts.items()}
-        raise ValueError(f"{name} got an observation of shapes {shapes}; expected one observation or a batch")
-    for part, value in parts.items():
-        if value.dtype.kind not in "iub" or (part == "board" and (value.astype(np.uint64) > 1).any()):
-            held = ", ".join(np.unique(value.astype(str))[:8])
-            raise ValueError(f"{name} got a {part} of {value.dtype} with {held}; expected {_HOLDS[part]}")
-    shown = {"cols": board.shape[-1], "rows": board.shape[-2], "preview": following.shape[-1]}
-    shown["hold"] = "hold" in parts
-    return parts, shown, single
+        if board.ndim not in (2, 3) or shapes != {part: (*shape, *lengths.get(part, ())) for part in parts}:
+            raise ValueError(f"{name} got an observation of shapes {shapes}; expected one observation or a batch")
+        for part, value in parts.items():
+            if value.dtype.kind not in "iub" or (part == "board" and (value.astype(np.uint64) > 1).any()):
+                held = ", ".join(np.unique(value.astype(str))[:8])
+                raise ValueError(f"{name} got a {part} of {value.dtype} with {held}; expected {_HOLDS[part]}")
+        shown = {"cols": board.shape[-1], "rows": board.shape[-2] - above, "preview": queue.shape[-1]}
+        return parts, shown | {"hold": "hold" in parts}, single
+
+    return read
 
 
-def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
+def states_of(name: str, parts: dict[str, Array], rules: PieceRules) -> NDArray[np.uint64]:
+    """States uint64[n, words] that show the boards, the queues and the held pieces of observations; else they are 0."""
     ids = np.concatenate([parts["piece"][..., None], parts["queue"]], axis=-1).astype(np.int64)
     ids = ids.reshape(-1, 1 + rules.preview)
     if (wrong := ids[(ids[..., None] != rules.piece_set.drawn).all(axis=-1)]).size:
@@ -133,7 +150,7 @@ def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint
     states[:, game.RULES] = rules.rules_word()
     states[:, game.QUEUE] = (ids << game.NIBBLE_BITS * np.arange(ids.shape[1])).sum(axis=1)
     states[:, game.COLUMNS :] = columns_of(parts["board"])
-    if rules.hold:
+    if "hold" in parts:
         held = parts["hold"].reshape(-1).astype(np.int64)
         if (wrong := held[~np.isin(held, (*rules.piece_set.drawn, rules.n_pieces))]).size:
             raise ValueError(
@@ -154,8 +171,8 @@ FORM = FORMS["tetris"] = Form(
     signature=lambda settings: types.int64(WORDS, types.uint64, WORDS, VALUES, settings),
     entry=lambda signature, rules: _entry(signature),
     ways=_ways,
-    read=_read,
-    states=_states,
+    read=reader(("board", "piece")),
+    states=states_of,
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
     counts=lambda player: counts_pieces(player),

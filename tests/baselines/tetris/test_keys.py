@@ -130,7 +130,7 @@ def test_wrong_players_and_observations_are_named():
     observation, _ = gym.make(ID).reset(seed=0)
     for part, value, message in [
         ("place", np.array([0, 9, 20]), "falling piece"),
-        ("piece", 9, "queue"),
+        ("piece", 9, "got piece 9"),
         ("status", np.zeros(3, np.int64), "shapes"),
         ("board", np.zeros((24, 10)), "board of float64"),
     ]:
