@@ -84,3 +84,21 @@ def stream_before(bits: np.uint64) -> np.uint64:
 def below(bits, count):
     """A number from 0 to count - 1, from the upper half of 64 random bits; uniform to within count / 2³²."""
     return np.int64(((bits >> U(32)) * U(count)) >> U(32))
+
+
+@kernel
+def nth_bit(bits, n):
+    """The position of the n-th set bit, counted from 0 at the lowest."""
+    position = 0
+    while True:
+        if bits >> position & 1:
+            if n == 0:
+                return position
+            n -= 1
+        position += 1
+
+
+@kernel
+def any_bit(state, bits):
+    """The position of one of the set bits, each equally likely, by the stream that the first word of a state holds."""
+    return nth_bit(bits, below(draw(state), popcount(U(bits))))

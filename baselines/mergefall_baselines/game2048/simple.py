@@ -10,24 +10,12 @@ from mergefall.game2048 import board
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
-from mergefall.words import below, popcount
+from mergefall.words import any_bit
 
 from mergefall_baselines.game2048.player import FORM, Boards, pick
 from mergefall_baselines.kernel_player import KernelPlayer
 
 U = np.uint64
-
-
-@kernel
-def draw_action(stream, mask):
-    """One of the actions whose bits are set in `mask`, each equally likely."""
-    skip = below(board.draw(stream), popcount(U(mask)))
-    for action in range(4):
-        if mask >> action & 1:
-            if skip == 0:
-                return action
-            skip -= 1
-    return -1
 
 
 @kernel
@@ -37,7 +25,7 @@ def choose_any(cells, memory, values, settings):
     mask = board.legal_mask(cells, rows, cols)
     for action in range(4):
         values[action] = 0.0 if mask >> action & 1 else -np.inf
-    return draw_action(memory, mask) if mask else 0
+    return any_bit(memory, mask) if mask else 0
 
 
 @kernel
@@ -60,7 +48,7 @@ def value_by_games(cells, memory, values, settings):
             board.flat_cells(state, rows, cols)[:] = cells
             _, legal, over, _ = board.step(state, action)
             while not over:
-                _, legal, over, _ = board.step(state, draw_action(state, legal))
+                _, legal, over, _ = board.step(state, any_bit(state, legal))
             total += state[board.SCORE]
         values[action] = total / games
     return pick(values, order)

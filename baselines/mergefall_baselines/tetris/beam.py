@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,9 +19,8 @@ from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, parts_of, search
-from mergefall_baselines.tetris.keys import FORM as KEYS_FORM
 from mergefall_baselines.tetris.memory import BAG, chances_of, drawn_by, observe
-from mergefall_baselines.tetris.player import FORM, counts_pieces
+from mergefall_baselines.tetris.player import STATE_FORM, counts_pieces
 
 AHEAD = 3  # placements after the known pieces
 NARROW = 4  # the search by drawn pieces is so many times narrower
@@ -84,12 +82,7 @@ class BeamSearch(KernelPlayer):
         50
     """
 
-    form = replace(
-        FORM,
-        ways=lambda rules: (replace(rules, reward="lines", illegal_limit=1),),
-        signature=KEYS_FORM.signature,
-        entry=KEYS_FORM.entry,
-    )
+    form = STATE_FORM
     defaults = MappingProxyType({"placements": "reachable", "hold": True, "randomizer": "bag7", "preview": 5})
     plays = defaults
 

@@ -6,14 +6,13 @@ A decision kernel of this game sees the whole state: decide(state, memory, value
 from __future__ import annotations
 
 from dataclasses import asdict
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from mergefall.checks import choice
 from mergefall.games import GAMES, take
-from mergefall.kernels import kernel, unowned
+from mergefall.kernels import kernel
 from mergefall.tetris import game as words
 from mergefall.tetris.field import copy, field_mask
 from mergefall.tetris.keys import game
@@ -24,26 +23,23 @@ from mergefall.tetris.reach import TURNED, search
 from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Kernel
-from mergefall.words import below, next_bits
-from numba import types  # pyright: ignore[reportPrivateImportUsage]
+from mergefall.words import any_bit
 from numpy.typing import NDArray
 
-from mergefall_baselines.entry import ENTRY_TYPE, VALUES, WORDS, call, settings_at
+from mergefall_baselines.entry import ENTRY_TYPE, call
 from mergefall_baselines.kernel_player import (
     FORMS,
     GO_ON,
     OVER,
-    UNDECIDED,
     Form,
     KernelPlayer,
     episode_loop,
-    has_nonsense,
 )
 from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import player_of, without_memory
-from mergefall_baselines.tetris.memory import MEMORY, STREAM
+from mergefall_baselines.tetris.memory import MEMORY
 from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
-from mergefall_baselines.tetris.player import reader, states_of
+from mergefall_baselines.tetris.player import STATE_FORM, reader, states_of
 
 U = np.uint64
 FIGURES = {"score": words.SCORE, "lines": words.LINES, "pieces": words.PIECES, "attack": words.ATTACK}
@@ -59,20 +55,6 @@ def _turn(state, key):
 @kernel
 def _start(state):
     game.begin(state, np.empty((0, 1), U), True)
-
-
-@cache
-def _entry(signature: Any) -> Kernel:
-    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
-
-    @kernel
-    def entry(state, memory, values, settings):
-        state, memory, values = unowned((state, memory, values))
-        decide, own = settings_at(settings, settings_type)
-        key = call(decide, decide_type, (state, memory, values, own))
-        return UNDECIDED - key if has_nonsense(values) else key
-
-    return entry
 
 
 def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
@@ -96,8 +78,8 @@ FORM = FORMS["keys"] = Form(
     start=_start,
     loop=episode_loop(_turn, 0),
     shift=0,
-    signature=lambda settings: types.int64(WORDS, WORDS, VALUES, settings),
-    entry=lambda signature, rules: _entry(signature),
+    signature=STATE_FORM.signature,
+    entry=STATE_FORM.entry,
     ways=lambda rules: (rules,),
     read=reader(("board", "piece", "place", "status"), game.STORAGE),
     states=_states,
@@ -205,13 +187,11 @@ def decide(state, memory, values, settings):
 def choose_any(state, memory, values, settings):
     """Choose any key whose mask is 1; each is worth 0."""
     game.write_mask(state, words.is_over(state), settings)
-    memory[STREAM], bits = next_bits(memory[STREAM])
-    left, key = below(bits, settings.sum()), 0
-    for i in range(settings.size):
-        values[i] = 0.0 if settings[i] else -np.inf
-        if settings[i]:
-            key, left = (i if left == 0 else key), left - 1
-    return np.int64(key)
+    mask = 0
+    for key in range(settings.size):
+        values[key] = 0.0 if settings[key] else -np.inf
+        mask |= np.int64(settings[key]) << key
+    return any_bit(memory, mask)
 
 
 class Random(KernelPlayer):

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 from mergefall.checks import choice
 from mergefall.kernels import kernel
-from mergefall.tetris.game import nth_bit
 from mergefall.tetris.rules import Rules
-from mergefall.words import below, popcount
+from mergefall.words import below, nth_bit, popcount
 
 U = np.uint64
 STREAM, COUNTS, IDS = 0, 1, 7

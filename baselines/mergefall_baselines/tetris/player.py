@@ -69,8 +69,13 @@ def _turn(state, placement):
 
 
 @cache
+def _plain(rules: Rules) -> Rules:
+    return replace(rules, reward="lines", illegal_limit=1)  # neither changes a decision
+
+
+@cache
 def _ways(rules: Rules) -> tuple[Rules]:
-    way = replace(rules, reward="lines", illegal_limit=1)  # neither changes a decision
+    way = _plain(rules)
     return (replace(way, hold=False, preview=rules.preview - 1) if rules.hold else way,)
 
 
@@ -160,6 +165,20 @@ def states_of(name: str, parts: dict[str, Array], rules: PieceRules) -> NDArray[
     return states
 
 
+@cache
+def _state_entry(signature: Any) -> Kernel:
+    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+
+    @kernel
+    def entry(state, memory, values, settings):
+        state, memory, values = unowned((state, memory, values))
+        decide, own = settings_at(settings, settings_type)
+        action = call(decide, decide_type, (state, memory, values, own))
+        return UNDECIDED - action if has_nonsense(values) else action
+
+    return entry
+
+
 FORM = FORMS["tetris"] = Form(
     game=GAMES["tetris"],
     rules=Rules,
@@ -176,6 +195,12 @@ FORM = FORMS["tetris"] = Form(
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
     counts=lambda player: counts_pieces(player),
+)
+STATE_FORM = replace(  # decision kernels see the whole state: decide(state, memory, values, settings) -> placement
+    FORM,
+    signature=lambda settings: types.int64(WORDS, WORDS, VALUES, settings),
+    entry=lambda signature, rules: _state_entry(signature),
+    ways=lambda rules: (_plain(rules),),
 )
 
 

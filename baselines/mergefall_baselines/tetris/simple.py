@@ -9,58 +9,39 @@ import numpy as np
 from mergefall.checks import integer
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
+from mergefall.tetris import game
 from mergefall.tetris.field import copy, place
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms
-from mergefall.tetris.placements import action_of, at_rest, list_placements, lister
+from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
-from mergefall.words import below, next_bits
+from mergefall.words import below, draw
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.greedy import greedy_kernels, greedy_settings
 from mergefall_baselines.tetris.memory import (
     IDS,
-    STREAM,
     bag_after,
     chances_of,
     distribution_option,
     drawn_by,
     piece_from,
 )
-from mergefall_baselines.tetris.player import FORM
+from mergefall_baselines.tetris.player import FORM, STATE_FORM
 
 U = np.uint64
-LOW = (1 << 32) - 1  # the lower half of random bits
 
 
 @kernel
-def any_of(placements, count, memory):
-    """One of the first `count` placements, drawn with the player's random stream."""
-    return placements[below(draw_bits(memory), count)]
-
-
-@kernel
-def draw_bits(memory):
-    memory[STREAM], bits = next_bits(memory[STREAM])
-    return bits
-
-
-@kernel
-def choose_any(columns, queue, memory, values, settings):
-    """Choose any legal placement; all are worth the same.
-
-    With hold this is asked for each of two pieces, and the higher value wins. So that all placements of both are
-    equally likely, the value is distributed as the highest of so many random numbers as there are placements.
-    """
-    first, slides, reach, placements = settings
+def choose_any(state, memory, values, settings):
+    """Choose any legal placement; each is worth 0."""
+    reach, placements = settings
     values[:] = -np.inf
-    bits = draw_bits(memory)
-    count = list_placements(columns, first + (np.int64(queue) & 15), slides, reach, placements)
-    value = np.log(((np.int64(bits) & LOW) + 0.5) / (LOW + 1)) / count  # the upper half chooses
-    for i in range(count):
-        values[action_of(placements[i])] = value
-    return placements[below(bits, count)]
+    count = game.list_legal(state, reach, placements)
+    for placement in placements[:count]:
+        values[action_of(placement)] = 0.0
+    return placements[below(draw(memory), count)]
 
 
 class Random(KernelPlayer):
@@ -82,12 +63,11 @@ class Random(KernelPlayer):
         True
     """
 
-    form = FORM
+    form = STATE_FORM
     remembers = True
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
-        scratch = np.empty(way.n_actions, dtype=np.int64)
-        return choose_any, (way.piece_set.first, way.slides, way.reach, scratch)
+        return choose_any, (way.reach, np.empty(way.n_actions, np.int64))
 
 
 @cache
@@ -112,11 +92,11 @@ def rollout_kernel(terms: Terms | None, slides: bool, reachable: bool) -> Kernel
             if placed + 1 < known:
                 id = np.int64(queue >> U(4 * (placed + 1))) & 15
             else:
-                id = piece_from(draw_bits(memory), bag, weights)
+                id = piece_from(draw(memory), bag, weights)
                 bag = bag_after(id, bag, drawn)
             piece = first + id
             if best is None:
-                placement = any_of(options, listed(board, piece, rows, options), memory)
+                placement = options[below(draw(memory), listed(board, piece, rows, options))]
             else:
                 placement = best(board, piece, values, greedy)
         return points

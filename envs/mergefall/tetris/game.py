@@ -27,7 +27,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, BYTE, ROTATIONS, SLIDES, list_placements, rest
-from mergefall.words import below, draw, popcount
+from mergefall.words import below, draw, nth_bit, popcount
 
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10)
@@ -145,18 +145,6 @@ def is_over(state):
         return state[FALLING] >> U(OVER_BIT) & U(1) == 1
     _, rows = size_of(state)
     return is_above(columns_in(state), rows)
-
-
-@kernel
-def nth_bit(bits, n):
-    """The position of the n-th set bit, counted from 0 at the lowest."""
-    position = 0
-    while True:
-        if bits >> position & 1:
-            if n == 0:
-                return position
-            n -= 1
-        position += 1
 
 
 @kernel
