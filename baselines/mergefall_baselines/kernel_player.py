@@ -149,7 +149,6 @@ class Form:
     # (Player's name, values, state). Raises the error of values that are no decision, if they are none.
     settle: Callable[[str, NDArray[np.float64], NDArray[np.uint64]], None]
     figures: Callable[[NDArray[np.uint64]], dict[str, int]]  # of a state, by the names in `game.figures`
-    counts: Callable[[KernelPlayer], bool]  # whether a search needs to know what came before the observation
 
     def __reduce__(self) -> Any:
         return _form, (self.game.name,)
@@ -249,6 +248,13 @@ class KernelPlayer(Player):
         self._held[array.ctypes.data] = array
         return np.uint64(array.ctypes.data)
 
+    def _context(self, kind: np.dtype[np.void], **fields: Any) -> np.uint64:
+        """The address of a record of a search's numbers, and of the addresses of its arrays."""
+        record = np.zeros(1, kind)
+        for name, value in fields.items():
+            record[name] = self._hold(value) if isinstance(value, np.ndarray) else value
+        return self._hold(record)
+
     def _check_heuristic(self) -> None:
         """Raises what a user's function raised in the search."""
         heuristic = self.playing if self.heuristic is None else self.heuristic
@@ -276,6 +282,11 @@ class KernelPlayer(Player):
     def rules(self) -> dict[str, Any]:
         """The rules that the player was made for, and its defaults."""
         return dict(self.defaults) | self._rules
+
+    @property
+    def counts_pieces(self) -> bool:
+        """Whether a search with the player's `distribution` needs to know the pieces seen, under the player's rules."""
+        return (self.distribution or self.rules.get("randomizer", "uniform")) != "uniform"
 
     def _check_rules(self, others: Options, where: str) -> None:
         for name, ours in self._rules.items():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import of_game, player_of
 from mergefall_baselines.tree import LEAST_PRIOR, VISIT_SCALE, Plan, Trees, halving, new_trees, tree_at, update
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
@@ -70,11 +70,9 @@ def leaf_player(spec: Any, form: Form, what: str = "player") -> Player:
 
     Raises ValueError, which calls it `what`, for a player that does not value actions or plays another game.
     """
-    player = player_of(spec, what)
+    player = of_game(player_of(spec, what), form.rules, what)
     if type(player).values is Player.values:
         raise ValueError(f"{what} is {player.name!r}, which does not value actions; it only chooses one")
-    if player.form not in (None, form):
-        raise ValueError(f"{what} is {player.name!r}, which plays another game")
     return player
 
 
@@ -136,6 +134,7 @@ class TreeSearch(KernelPlayer):
         self.leaf = leaf = leaf_player(heuristic, form) if by_player else greedy(heuristic)
         self.compiled = (
             isinstance(leaf, KernelPlayer)
+            and leaf.form is form  # whose decision kernels this search can call
             and not isinstance(leaf, TreeSearch)  # which values fatal actions, too
             and (leaf.compiled and not leaf.remembers and leaf.time_limit is None)
         )
@@ -155,9 +154,7 @@ class TreeSearch(KernelPlayer):
             seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
         )
 
-    @property
-    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.form.counts(self)
+    remembers = KernelPlayer.counts_pieces  # pyright: ignore[reportAssignmentType]
 
     @property
     def batched(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -158,14 +158,19 @@ def without_memory(player: Player, what: str = "player") -> Player:
     return player
 
 
+def of_game(player: Player, rules: type, what: str = "player") -> Player:
+    """The player itself; raises ValueError, which calls it `what`, if games of such `rules` are not its own."""
+    if player.form is not None and not issubclass(rules, player.form.rules):
+        raise ValueError(f"{what} is {player.name!r}, which plays another game")
+    return player
+
+
 def player_under(rules: Any, spec: Any, what: str = "player") -> Player:
     """The player of a spec under an environment's `rules`; its values need the observation alone.
 
-    Raises ValueError as `player_of` and `without_memory` do, and for a player of another game or of other rules.
+    Raises ValueError as `player_of`, `of_game` and `without_memory` do, and for a player of other rules.
     """
-    player = player_of(spec, what)
-    if player.form is not None and not isinstance(rules, player.form.rules):
-        raise ValueError(f"{what} is {player.name!r}, which plays another game")
+    player = of_game(player_of(spec, what), type(rules), what)
     return without_memory(player.with_rules(asdict(rules)), what)
 
 

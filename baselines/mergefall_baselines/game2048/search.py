@@ -219,9 +219,9 @@ class Search2048(KernelPlayer):
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         shape = shape_of(self.heuristic, way.kind, bool(self.rewards))
-        return self.kernel_of(shape), (self._context(shape, way.rows, way.cols, exact), self._order)
+        return self.kernel_of(shape), (self._search_context(shape, way.rows, way.cols, exact), self._order)
 
-    def _context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
+    def _search_context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
         in_word = shape.kind != "wide"
         most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
         if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):
@@ -238,30 +238,25 @@ class Search2048(KernelPlayer):
         # needed costs time: the processor's caches do not hold it.
         bits = min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(self.cutoff, 1e-300)))))
         entries = new_table(bits if self.table and in_word else 0, shape.real)
-        arrays = {
-            "row_lines": packed.line_table(min(cols, LINE)),
-            "column_lines": packed.line_table(min(rows, LINE)),
-            "table0": tables[0],
-            "table1": tables[1],
-            "weights": weights,
-            "cells": np.zeros((1 if in_word else MARGIN, rows * cols), np.uint8),
-            "entries": entries,
-            "slid_lines": slid_lines(heuristic) if shape.by_lines else NO_TABLE,
-            "sums": np.zeros(SUMS, REAL),
-        }
-        numbers = {
-            "rows": rows,
-            "cols": cols,
-            "area": packed.area(rows, cols) if in_word else 0,
-            "weight_count": weights.size,
-            "entry_count": entries.size,
-            "depth": self.depth,
-            "own_table": self.table is True,
-            "cutoff": shape.real(self.cutoff),
-            "state_leaves": self.state_leaves,
-            "bounded": not exact,
-        }
-        record = np.zeros(1, dtype=CONTEXT)
-        for name, value in {**numbers, **{name: self._hold(array) for name, array in arrays.items()}}.items():
-            record[name] = value
-        return self._hold(record)
+        return self._context(
+            CONTEXT,
+            rows=rows,
+            cols=cols,
+            area=packed.area(rows, cols) if in_word else 0,
+            row_lines=packed.line_table(min(cols, LINE)),
+            column_lines=packed.line_table(min(rows, LINE)),
+            table0=tables[0],
+            table1=tables[1],
+            weights=weights,
+            weight_count=weights.size,
+            cells=np.zeros((1 if in_word else MARGIN, rows * cols), np.uint8),
+            slid_lines=slid_lines(heuristic) if shape.by_lines else NO_TABLE,
+            sums=np.zeros(SUMS, REAL),
+            entries=entries,
+            entry_count=entries.size,
+            depth=self.depth,
+            own_table=self.table is True,
+            cutoff=shape.real(self.cutoff),
+            state_leaves=self.state_leaves,
+            bounded=not exact,
+        )

@@ -20,7 +20,7 @@ from mergefall.typing import Kernel
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, parts_of, search
 from mergefall_baselines.tetris.memory import BAG, chances_of, drawn_by, observe
-from mergefall_baselines.tetris.player import STATE_FORM, counts_pieces
+from mergefall_baselines.tetris.player import STATE_FORM
 
 AHEAD = 3  # placements after the known pieces
 NARROW = 4  # the search by drawn pieces is so many times narrower
@@ -93,10 +93,7 @@ class BeamSearch(KernelPlayer):
             raise ValueError(f"heuristic is {self.heuristic.name!r}; tetris/beam takes 'attack'")
         self.width, self.draws = integer("width", width, 1), integer("draws", draws, 0)
 
-    @property
-    def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether what is left of the bag is known from the pieces seen."""
-        return counts_pieces(self)
+    remembers = KernelPlayer.counts_pieces  # pyright: ignore[reportAssignmentType]
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         if not way.reachable:

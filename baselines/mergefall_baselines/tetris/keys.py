@@ -36,9 +36,8 @@ from mergefall_baselines.kernel_player import (
     episode_loop,
 )
 from mergefall_baselines.player import check_values
-from mergefall_baselines.registry import player_of, without_memory
+from mergefall_baselines.registry import of_game, player_of, without_memory
 from mergefall_baselines.tetris.memory import MEMORY
-from mergefall_baselines.tetris.player import FORM as PLACEMENT_FORM
 from mergefall_baselines.tetris.player import STATE_FORM, reader, states_of
 
 U = np.uint64
@@ -85,7 +84,6 @@ FORM = FORMS["keys"] = Form(
     states=_states,
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
-    counts=lambda player: False,
 )
 
 
@@ -246,12 +244,8 @@ class Keys(KernelPlayer):
 
     def __init__(self, of: Any = "tetris/bcts", placements: str = "reachable", **rules: Any) -> None:
         super().__init__(**rules)
-        self.of, self.placements = (
-            player_of(of, "of"),
-            choice("placements", placements, PlacementRules.choices["placements"]),
-        )
-        if self.of.form is not None and self.of.form.game is not PLACEMENT_FORM.game:
-            raise ValueError(f"of is {self.of.name!r}, which plays another game; expected a player of Tetris")
+        self.of = of_game(player_of(of, "of"), PlacementRules, "of")
+        self.placements = choice("placements", placements, PlacementRules.choices["placements"])
         self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
         if not self.compiled:
             without_memory(self.of, "of")

@@ -12,7 +12,7 @@ from mergefall.typing import Array, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.player import checked
-from mergefall_baselines.registry import player_of
+from mergefall_baselines.registry import of_game, player_of
 
 
 class OpponentPlayer:
@@ -25,9 +25,7 @@ class OpponentPlayer:
     """
 
     def __init__(self, spec: Any, rules: Rules) -> None:
-        player = player_of(spec, "opponent")
-        if player.form is not None and player.form.game.name != "keys":
-            raise ValueError(f"opponent is {player.name!r}, which plays another game; expected one of Tetris by keys")
+        player = of_game(player_of(spec, "opponent"), type(rules), "opponent")
         self._player, self._memory = player.with_rules(asdict(rules)), None
 
     def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:

@@ -44,12 +44,11 @@ from mergefall_baselines.kernel_player import (
     OVER,
     UNDECIDED,
     Form,
-    KernelPlayer,
     episode_loop,
     has_nonsense,
 )
 from mergefall_baselines.player import check_values
-from mergefall_baselines.tetris.memory import COUNTS, MEMORY, OF_RANDOMIZER, observe
+from mergefall_baselines.tetris.memory import COUNTS, MEMORY, observe
 
 U = np.uint64
 FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}
@@ -194,7 +193,6 @@ FORM = FORMS["tetris"] = Form(
     states=states_of,
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
-    counts=lambda player: counts_pieces(player),
 )
 STATE_FORM = replace(  # decision kernels see the whole state: decide(state, memory, values, settings) -> placement
     FORM,
@@ -202,8 +200,3 @@ STATE_FORM = replace(  # decision kernels see the whole state: decide(state, mem
     entry=lambda signature, rules: _state_entry(signature),
     ways=lambda rules: (_plain(rules),),
 )
-
-
-def counts_pieces(player: KernelPlayer) -> bool:
-    """Whether a search with the player's `distribution` needs to know the pieces seen, under the player's rules."""
-    return (player.distribution or OF_RANDOMIZER[player.rules.get("randomizer", "uniform")]) != "uniform"

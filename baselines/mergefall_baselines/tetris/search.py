@@ -20,7 +20,7 @@ from mergefall.words import popcount
 
 from mergefall_baselines.kernel_player import KernelPlayer, seconds_option
 from mergefall_baselines.tetris.memory import IDS, distribution_option, drawn_by
-from mergefall_baselines.tetris.player import FORM, counts_pieces
+from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tetris.search_kernels import CONTEXT, Shape, search_kernel
 
 U = np.uint64
@@ -95,7 +95,7 @@ class Expectimax(KernelPlayer):
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Whether the chances of the unknown pieces depend on the pieces seen; in Quintris they always count."""
-        return not self.only_known and (not self.clears or counts_pieces(self))
+        return not self.only_known and (not self.clears or self.counts_pieces)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         if not self.clears:
@@ -104,40 +104,35 @@ class Expectimax(KernelPlayer):
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
         shape = Shape(self.heuristic.parts, way.slides, way.reachable, self.clears, bound)
-        return search_kernel(shape), (self._context(way), exact)
+        return search_kernel(shape), (self._search_context(way), exact)
 
-    def _context(self, rules: Rules) -> np.uint64:
+    def _search_context(self, rules: Rules) -> np.uint64:
         self.heuristic.check_size(rules.rows, rules.cols)
         known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth
         drawn, distribution = drawn_by(self.distribution, rules)
-        numbers = {
-            "depth": depth,
-            "cols": cols,
-            "rows": rules.rows,
-            "first": rules.piece_set.first,
-            "drawn": drawn,
-            "known": known,
-            "distribution": distribution,
-            "listed": rules.n_actions,
-            "clear_first": rules.overflow == "clear_first",
-            "weight_count": weights.size,
-            "beam": self.beam,
-            "lost": self.lost,
-        }
-        arrays = {
-            "weights": weights,
-            "columns": np.zeros((depth + 1, cols), np.uint64),
-            "memos": np.zeros((depth + 1, MEMO), np.uint64),
-            "placements": np.zeros((depth + 1, rules.n_actions), np.int64),
-            "keys": np.zeros((depth + 1, rules.n_actions)),
-            "scratch": np.zeros(cols, np.uint64),
-            "chances": np.zeros(IDS),
-        }
-        record = np.zeros(1, CONTEXT)
-        for name, value in (numbers | {name: self._hold(array) for name, array in arrays.items()}).items():
-            record[name] = value
-        return self._hold(record)
+        return self._context(
+            CONTEXT,
+            depth=depth,
+            cols=cols,
+            rows=rules.rows,
+            first=rules.piece_set.first,
+            drawn=drawn,
+            known=known,
+            distribution=distribution,
+            listed=rules.n_actions,
+            clear_first=rules.overflow == "clear_first",
+            weight_count=weights.size,
+            beam=self.beam,
+            lost=self.lost,
+            weights=weights,
+            columns=np.zeros((depth + 1, cols), np.uint64),
+            memos=np.zeros((depth + 1, MEMO), np.uint64),
+            placements=np.zeros((depth + 1, rules.n_actions), np.int64),
+            keys=np.zeros((depth + 1, rules.n_actions)),
+            scratch=np.zeros(cols, np.uint64),
+            chances=np.zeros(IDS),
+        )
 
 
 def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None = None, **rules: Any) -> Expectimax:
