@@ -13,15 +13,19 @@ import os
 import threading
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mergefall.checks import in_place
 from mergefall.typing import Array, Arrays, Options
 
 from mergefall_baselines.player import NotFiniteError
 
 _DESCRIPTION = "description"
+_UNREADABLE = ValueError, EOFError, KeyError, OSError, NotImplementedError, zipfile.BadZipFile, zlib.error
 
 
 def write_arrays(
@@ -41,28 +45,31 @@ def write_arrays(
     check_finite(path, arrays)
     description["checksum"] = checksum = _checksum(description, arrays)
     text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
+    save: Any = np.savez_compressed if compressed else np.savez
+    with whole_file(path) as temporary, temporary.open("wb") as file:  # arrays are too large for a copy in memory
+        save(file, **{_DESCRIPTION: text}, **dict(arrays))
+    return checksum
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yields a path to write to. That file then takes the place of `path`, which is never there in part."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    save: Any = np.savez_compressed if compressed else np.savez
     try:
-        with temporary.open("wb") as file:  # straight to the file: a learner's arrays are too large for a second copy
-            save(file, **{_DESCRIPTION: text}, **dict(arrays))
+        yield temporary
         temporary.replace(path)
-    except BaseException:
+    finally:
         temporary.unlink(missing_ok=True)
-        raise
-    return checksum
 
 
 def read_arrays(path: str | os.PathLike[str], form: str, version: int) -> tuple[dict[str, Any], dict[str, Array], str]:
     """(spec, arrays, checksum) of a file that `write_arrays` wrote; raises ValueError for any other file."""
     if not Path(path).is_file():
         raise ValueError(f"there is no file {path}; expected a {form}")
-    try:
+    with in_place(f"{path} is damaged or no {form}", _UNREADABLE):
         arrays = _entries(path)
         description = json.loads(arrays.pop(_DESCRIPTION, np.empty(0, np.uint8)).tobytes())
-    except (ValueError, EOFError, KeyError, OSError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
-        raise ValueError(f"{path} is damaged or no {form}: {error}") from error
     if not isinstance(description, dict) or description.get("format") != form:
         raise ValueError(f"{path} is no {form}")
     if description.get("version") != version:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any
 
@@ -109,3 +110,12 @@ def id_of_file(env_id: Any) -> str:
             f"env_id is {env_id!r}; expected an id that names no module to import, such as 'mergefall/Tetris-v0'"
         )
     return env_id
+
+
+@contextmanager
+def in_place(where: str, kinds: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[None]:
+    """An error of `kinds` in this block becomes a ValueError with `where`, such as a file and a line, in front."""
+    try:
+        yield
+    except kinds as error:
+        raise ValueError(f"{where}: {error if isinstance(error, ValueError) else repr(error)}") from error

@@ -156,8 +156,14 @@ def watch(
             return watching.Show.recorded(path, seed)
         if seed is None:
             raise ValueError(f"--worst is for a file of recorded games; {path} is a player")
-        game, against = (*who.environment(), who.max_episode_steps), parse_options(adversary) or None
-        header = Header(who.player, parse_options(who.option), *game, __version__, against)
+        header = Header(
+            who.player,
+            parse_options(who.option),
+            *who.environment(),
+            who.max_episode_steps,
+            __version__,
+            parse_options(adversary) or None,
+        )
         return watching.Show.of(header, seed)
 
     shows = [show_of(who, None if worst else seed)]
@@ -193,7 +199,8 @@ def advise(
     from dataclasses import asdict
     from json import dumps
 
-    from mergefall_training.files import in_place
+    from mergefall.checks import in_place
+
     from mergefall_training.play.advice import Adviser
 
     if positions and file:
@@ -697,15 +704,12 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 def parsed(about: str, text: str) -> Any:
     """The value of a text in YAML; raises ValueError, with what it is `about`, for a text that is none."""
-    import yaml
+    from mergefall.checks import in_place
 
     from mergefall_training.yaml_numbers import load_yaml
 
-    try:
+    with in_place(about):
         return load_yaml(text)
-    except yaml.YAMLError as error:
-        reason = " ".join(str(error).split())
-        raise ValueError(f"{about}: the value is no YAML: {reason}") from error
 
 
 if __name__ == "__main__":

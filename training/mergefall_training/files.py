@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 import os
 import sys
-import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, BinaryIO, Self
+from types import UnionType
+from typing import Any, BinaryIO, Self, TypeVar, get_args, get_origin, get_type_hints
 
-from mergefall.checks import choice
+from mergefall.checks import choice, in_place, known
 from mergefall.interrupt import deadline
 from mergefall.typing import Options
+from mergefall_baselines.arrays import whole_file
+
+T = TypeVar("T")
 
 
 def open_alone(path: Path, what: str) -> BinaryIO:
@@ -73,9 +76,7 @@ class LineFile:
             self.header, *records = lines or [json.loads(line)]
             with in_place(f"{self.path}, line 1"):
                 self.check(self.header, json.loads(line))
-            for number, record in enumerate(records, start=2):
-                with in_place(f"{self.path}, line {number}"):
-                    read(record)
+            in_places(f"{self.path}, line", read, records, 2)
             self._file.truncate(whole)
             if not lines:
                 self.write(header)
@@ -121,14 +122,8 @@ def check_folder(path: Path) -> None:
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:
     """Write a file so that at every moment it is either the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
-    try:
+    with whole_file(path) as temporary:
         temporary.write_bytes(content)
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[dict[str, Any]], int]:
@@ -163,13 +158,13 @@ def within(seconds: float, what: str) -> Iterator[None]:
         raise ValueError(f"{what} takes more than {seconds:,.0f} s") from None
 
 
-@contextmanager
-def in_place(where: str) -> Iterator[None]:
-    """A ValueError raised in this block gets the place, such as a file and a line, in front of its message."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{where}: {error}") from error
+def in_places(what: str, read: Callable[[Any], T], entries: Iterable[Any], first: int = 1) -> list[T]:
+    """What `read` returns for each entry; a ValueError gets `what` and the entry's number in front (`in_place`)."""
+    found = []
+    for number, entry in enumerate(entries, first):
+        with in_place(f"{what} {number}"):
+            found.append(read(entry))
+    return found
 
 
 def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
@@ -199,3 +194,21 @@ def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
     if not file.is_file():
         raise ValueError(f"{path} holds no trained agent: there is no {file}")
     return file
+
+
+def made(kind: type[T], content: Any) -> T:
+    """An instance of a dataclass from a mapping. Raises ValueError for an unknown, a missing or a mistyped field."""
+    types = get_type_hints(kind)
+    if not isinstance(content, Mapping):
+        raise ValueError(f"it is {content!r}; expected a mapping with {', '.join(types)}")
+    known("it", content, types)
+    for name, value in content.items():
+        hint = types[name]
+        kinds = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else [hint])]
+        fits = isinstance(value, tuple(kinds)) or (isinstance(value, int) and float in kinds)
+        if not fits or (isinstance(value, bool) and bool not in kinds):
+            raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
+    try:
+        return kind(**content)
+    except TypeError as error:
+        raise ValueError(f"{error}; it has {', '.join(types)}") from error

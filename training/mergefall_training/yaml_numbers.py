@@ -20,7 +20,7 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+.012345
 
 
 def load_yaml(text: str) -> Any:
-    """The plain values that a YAML text holds; what is no YAML is a `yaml.YAMLError`.
+    """The plain values that a YAML text holds; raises ValueError for what is no YAML.
 
     >>> load_yaml("[1e-4, 1.5E3, -.5, 3, 1e, v1e4, '1e4']")
     [0.0001, 1500.0, -0.5, 3, '1e', 'v1e4', '1e4']
@@ -28,10 +28,10 @@ def load_yaml(text: str) -> Any:
     try:
         value = yaml.load(text, _Loader)
         if (parts := _parts(value, {})) > MOST_PARTS:
-            raise yaml.YAMLError(f"its aliases (*name) make {parts:,} parts; expected at most {MOST_PARTS:,}")
+            raise ValueError(f"its aliases (*name) make {parts:,} parts; expected at most {MOST_PARTS:,}")
         return value
-    except (ValueError, RecursionError) as error:  # a date of the month 13; too deep
-        raise yaml.YAMLError(str(error)) from error
+    except (ValueError, RecursionError, yaml.YAMLError) as error:  # ValueError: a date of the month 13
+        raise ValueError(f"this is no YAML: {' '.join(str(error).split())}") from error
 
 
 def _parts(value: Any, known: dict[int, int]) -> int:

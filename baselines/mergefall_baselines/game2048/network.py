@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from mergefall.checks import known, number, typed
-from mergefall.game2048.packed import pack
+from mergefall.checks import in_place, known, number, typed
+from mergefall.game2048.packed import U, pack
 from mergefall.typing import Array, Arrays, Options
 from mergefall.weighted import LARGEST
 from numpy.typing import ArrayLike, NDArray
@@ -68,8 +68,7 @@ class TupleNetwork:
             raise ValueError(f"ranks from {boards.min()} to {boards.max()}; expected 0 to 15")
         value = tuple_kernels(self.shape).value
         flat = boards.astype(np.uint8).reshape(-1, rows * cols)
-        words = [np.uint64(pack(cells, rows, cols)) for cells in flat]
-        values = np.array([value(word, self.weights) for word in words], dtype=np.float64)
+        values = np.array([value(U(pack(cells, rows, cols)), self.weights) for cells in flat], dtype=np.float64)
         return float(values[0]) if boards.ndim == 2 else values
 
     def save(self, path: str | os.PathLike[str], bits: int = 32) -> str:
@@ -106,12 +105,10 @@ class TupleNetwork:
     @classmethod
     def unpacked(cls, spec: Options, arrays: Arrays) -> TupleNetwork:
         """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
-        try:
+        with in_place(f"this is no {FORMAT}", (ValueError, KeyError, TypeError)):
             network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["untouched"])
             network._fill(arrays)
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"this is no {FORMAT}: {error!r}") from error
-        return network
+            return network
 
     def touched(self) -> NDArray[np.bool_]:
         """Which entries differ from `untouched`, bool[entries]."""
@@ -124,10 +121,8 @@ class TupleNetwork:
     def load(cls, path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
         """(the network in a file, the file's checksum); raises ValueError if it is damaged or no network."""
         spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
-        try:
+        with in_place(f"{path} cannot be read"):
             network = cls.unpacked(spec, arrays)
-        except ValueError as error:
-            raise ValueError(f"{path} cannot be read: {error}") from error
         network.record = dict(spec.get("record") or {})
         return network, checksum
 

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mergefall.checks import in_place
 from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.network import TupleNetwork
@@ -42,14 +43,12 @@ def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
     counts of tiles and of monotonicity.
     """
     content = Path(path).read_bytes()
-    try:
+    with in_place(f"{path} cannot be read as a network of TDL2048+"):
         tables = _tables(content)
         network = TupleNetwork([name[::-1] for name, _ in tables], record={"source": "TDL2048+"})
         with np.errstate(over="ignore"):
             np.concatenate([entries for _, entries in tables], out=network.weights, casting="same_kind")
         network.check()
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read as a network of TDL2048+: {error}") from error
     return network, hashlib.sha256(content).hexdigest()
 
 

@@ -118,8 +118,8 @@ def test_damage_and_other_runs_are_errors(tmp_path):
         assert path.read_text() == "".join(changed)
         return str(error.value)
 
-    assert "line 2: a trial is {'weights': {}}; expected {" in complaint(lines[0], '{"weights": {}}\n')
-    assert "'mean': 'high'" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
+    assert "line 2: WeightTrial.__init__() missing 5 required" in complaint(lines[0], '{"weights": {}}\n')
+    assert "line 2: mean is 'high'; expected float" in complaint(lines[0], json.dumps(trial | {"mean": "high"}) + "\n")
     assert "another run: settings.slack is" in complaint(*lines, climb=replace(SMALL, slack=2))
 
 

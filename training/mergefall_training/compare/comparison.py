@@ -14,6 +14,7 @@ from typing import Any
 
 from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
+from mergefall.checks import in_place
 from mergefall.imports import import_extra
 from mergefall_baselines import make
 from rich.console import Console
@@ -22,7 +23,7 @@ from rich.text import Text
 from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
-from mergefall_training.files import in_place, write_whole
+from mergefall_training.files import write_whole
 from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Config, Point, train
 from mergefall_training.play.evaluation import Evaluation, evaluate

@@ -18,15 +18,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any
 
-import yaml
-from mergefall.checks import choice, id_of_file, integer, known, number
+from mergefall.checks import choice, id_of_file, in_place, integer, known, number
 from mergefall.games import game_of
-from mergefall_baselines import make
 
-from mergefall_training.files import in_place
+from mergefall_training.files import in_places, made
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config
 from mergefall_training.play.workers import all_kwargs, environment, task
@@ -34,7 +31,6 @@ from mergefall_training.wrappers.adversary import arguments
 from mergefall_training.yaml_numbers import load_yaml
 
 FOLDER = Path(__file__).parent / "suites"
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -65,9 +61,18 @@ class Training:
         rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
         board = {name: rules[name] for name in game_of(contest.env).spaces}
         kwargs = board | contest.env_kwargs | self.env_kwargs
-        same = ("preset", "timesteps", "interval", "episodes", "max_episode_steps")
-        own: dict[str, Any] = {name: getattr(self, name) for name in same}
-        return configure(self.algorithm, contest.env, env_kwargs=kwargs, changed=self.hyperparameters, seed=seed, **own)
+        return configure(
+            self.algorithm,
+            contest.env,
+            env_kwargs=kwargs,
+            max_episode_steps=self.max_episode_steps,
+            changed=self.hyperparameters,
+            timesteps=self.timesteps,
+            interval=self.interval,
+            episodes=self.episodes,
+            seed=seed,
+            preset=self.preset,
+        )
 
 
 @dataclass(frozen=True)
@@ -158,26 +163,20 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
     path = FOLDER / f"{name_or_path}.yaml" if str(name_or_path) in suite_names() else Path(name_or_path)
     if not path.is_file():
         raise ValueError(f"no suite {str(name_or_path)!r}; expected one of {suite_names()} or a YAML file")
-    try:
+    with in_place(f"suite {path}"):
         return _suite(path.stem, load_yaml(path.read_text(encoding="utf-8")))
-    except (ValueError, yaml.YAMLError) as error:
-        raise ValueError(f"suite {path}: {' '.join(str(error).split())}") from error
 
 
 def _suite(name: str, content: Any) -> Suite:
     with in_place("the suite"):
-        file = _made(_File, content)
-    games = []
-    for place, entry in enumerate(file.games, start=1):
-        with in_place(f"game {place}"):
-            games.append(_contest(entry))
-    contests = tuple(variant for contest in games for variant in _variants(contest))
+        file = made(_File, content)
+    contests = tuple(one for contest in in_places("game", _contest, file.games) for one in _variants(contest))
     _check_different([contest.name for contest in contests], "games, presets and rates")
     for contest in contests:
         for one in contest.players:
             with in_place(f"game {contest.name}, {one.label}"):
                 if one.training is None:
-                    player = make(one.player, **one.options)
+                    player = {"player": one.player, **one.options}
                     task(player, contest.env, contest.env_kwargs, contest.max_episode_steps, contest.adversary)
                 else:
                     one.training.config(contest, seed=0)
@@ -191,11 +190,8 @@ class _File:
 
 
 def _contest(content: Any) -> Contest:
-    contest = _made(Contest, content)
-    players = []
-    for place, entry in enumerate(contest.players, start=1):
-        with in_place(f"player {place}"):
-            players.append(_contestant(entry, contest.episodes))
+    contest = made(Contest, content)
+    players = in_places("player", lambda entry: _contestant(entry, contest.episodes), contest.players)
     _check_different([player.file_name.lower() for player in players], "labels")
     labels = [player.label for player in players]
     if contest.baseline not in (None, *labels):
@@ -230,11 +226,11 @@ def _contestant(content: Any, episodes: int) -> Contestant:
     if "train" in own:
         known("it", entry, ("train", "label", "episodes"))
         with in_place("train"):
-            training = _made(Training, own.pop("train"))
-        return _made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
+            training = made(Training, own.pop("train"))
+        return made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
     name = str(own["player"])
     label = " ".join([name.partition("/")[2] or name, *(f"{option}={value}" for option, value in entry.items())])
-    return _made(Contestant, {"label": label, "episodes": episodes} | own | {"options": entry})
+    return made(Contestant, {"label": label, "episodes": episodes} | own | {"options": entry})
 
 
 def _variants(contest: Contest) -> Iterator[Contest]:
@@ -253,23 +249,6 @@ def _variants(contest: Contest) -> Iterator[Contest]:
         return
     for rate in adversary["rate"]:
         yield replace(contest, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
-
-
-def _made(kind: type[T], content: Any) -> T:
-    """An instance of a dataclass from a mapping. Raises ValueError for an unknown, a missing or a mistyped field."""
-    types = get_type_hints(kind)
-    if not isinstance(content, Mapping):
-        raise ValueError(f"it is {content!r}; expected a mapping with {', '.join(types)}")
-    known("it", content, types)
-    for name, value in content.items():
-        hint = types[name]
-        kinds = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else [hint])]
-        if not isinstance(value, tuple(kinds)) or (isinstance(value, bool) and bool not in kinds):
-            raise ValueError(f"{name} is {value!r}; expected {kinds[0].__name__}")
-    try:
-        return kind(**content)
-    except TypeError as error:
-        raise ValueError(f"{error}; it has {', '.join(types)}") from error
 
 
 def _check_different(names: list[str], what: str) -> None:

@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mergefall.checks import known
+from mergefall.checks import in_place, known
 from mergefall.games import game_of
 from mergefall.imports import check_no_import
 from mergefall.typing import Options
 from mergefall_baselines import Player
 from mergefall_baselines.kernel_player import KernelPlayer
 
-from mergefall_training.files import in_place, model_file
+from mergefall_training.files import model_file
 from mergefall_training.learn import player_maker
 from mergefall_training.learn.models import load_model
 
@@ -38,11 +38,10 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
     if checksum is not None and not loaded.checksum.startswith(checksum):
         raise ValueError(f"{path} has the checksum {loaded.checksum}; expected {checksum}…: it is another model")
     make_player = player_maker(loaded.spec["algorithm"])
-    names = list(inspect.signature(make_player).parameters)[2:]
-    known(path, options, ["model", "checksum", *names])
+    known(path, options, ["model", "checksum", *list(inspect.signature(make_player).parameters)[2:]])
     if "heuristic" not in options:
-        what = f"the network of {path}"
-        check_no_import(what, loaded.spec["network"], expected="only you may name one: the option heuristic")
+        expected = "only you may name one: the option heuristic"
+        check_no_import(f"the network of {path}", loaded.spec["network"], expected=expected)
     with in_place(path):
         player = make_player(loaded.spec, loaded.arrays, **options)
     player.options = {"checksum": loaded.checksum[:16]}

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mergefall.checks import id_of_file
+from mergefall.checks import id_of_file, in_place
 from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
-
-from mergefall_training.files import in_place
 
 FORMAT, VERSION = "mergefall model", 1
 

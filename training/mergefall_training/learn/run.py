@@ -18,8 +18,9 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, fields
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from functools import partial
 from importlib import metadata
 from inspect import signature
 from operator import attrgetter
@@ -28,12 +29,12 @@ from time import perf_counter
 from typing import Any
 
 from mergefall import __version__, checks
-from mergefall.checks import choice, id_of_file, integer
+from mergefall.checks import choice, id_of_file, in_place, integer
 from mergefall.imports import check_no_import
 from mergefall.typing import Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
-from mergefall_training.files import differences, in_place, open_alone, read_lines, write_whole
+from mergefall_training.files import differences, in_places, made, open_alone, read_lines, write_whole
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.evaluation import SEEDS, Evaluation
@@ -79,9 +80,8 @@ class Config:
         integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
         integer("seed", self.seed, 0, MOST_SEED)
         kwargs = with_gamma(self.env_kwargs, self.hyperparameters)
-        env = environment(self.env_id, kwargs, max_episode_steps=self.max_episode_steps)
+        env: Any = environment(self.env_id, kwargs, max_episode_steps=self.max_episode_steps)
         env.close()
-        assert env.spec is not None
         object.__setattr__(self, "env_id", env.spec.id)  # files name no modules
         object.__setattr__(self, "env_kwargs", all_kwargs(env, kwargs))
 
@@ -174,10 +174,18 @@ class Run:
         episodes = sorted(played, key=lambda episode: episode.seed)
         header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
         of_games = Evaluation(header, episodes).summary()
-        tiles = {str(tile): rate.value for tile, rate in of_games.tiles.items()}
-        mean = of_games.mean.value, of_games.mean.low, of_games.mean.high
-        about = round(self.seconds, 3), of_games.episodes, of_games.headline
-        point = Point(step, *about, *mean, of_games.capped, tiles, dict(figures))
+        point = Point(
+            step=step,
+            seconds=round(self.seconds, 3),
+            episodes=of_games.episodes,
+            headline=of_games.headline,
+            mean=of_games.mean.value,
+            low=of_games.mean.low,
+            high=of_games.mean.high,
+            capped=of_games.capped,
+            tiles={str(tile): rate.value for tile, rate in of_games.tiles.items()},
+            figures=dict(figures),
+        )
         if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
         self.points.append(point)
@@ -201,14 +209,10 @@ class Run:
         self.points = [point for point in self.points if point.step <= step]
         return None if state is None else (step, state)
 
-    @contextmanager
-    def fitting(self) -> Iterator[None]:
+    def fitting(self) -> AbstractContextManager[None]:
         """Errors in this block, which restores a learner, become ValueErrors that name the checkpoint."""
-        try:
-            yield
-        except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
-            message = error if isinstance(error, ValueError) else repr(error)
-            raise ValueError(f"{self.folder / 'checkpoint.npz'} does not fit the run: {message}") from error
+        kinds = ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError
+        return in_place(f"{self.folder / 'checkpoint.npz'} does not fit the run", kinds)
 
 
 @contextmanager
@@ -299,13 +303,11 @@ def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
             raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
         record.pop("versions", None)
         record.pop("code", None)  # `open_run` compares it
-        if record.keys() != {field.name for field in fields(Config)}:
-            raise ValueError(f"found the fields {sorted(record)}; expected those of a {CONFIG}")
-        id_of_file(record["env_id"])
+        id_of_file(record.get("env_id"))
         expected = f"only you may name one: repeat the command that began the run, with --out {folder} --resume"
         for name in ("env_kwargs", "hyperparameters"):
-            check_no_import(name, record[name], typed, expected)
-        return Config(**record)
+            check_no_import(name, record.get(name), typed, expected)
+        return made(Config, record)
 
 
 def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float]:
@@ -313,10 +315,8 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any]
     path = Path(folder) / "checkpoint.npz"
     spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
     step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
-    try:
+    with in_place(f"{path} holds no state of a learner", (ValueError, LookupError, TypeError)):
         return step, unflatten(spec["state"], arrays), seconds
-    except (LookupError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} holds no state of a learner: {error!r}") from error
 
 
 def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
@@ -324,13 +324,8 @@ def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
     path = Path(folder) / "curve.jsonl"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
-    points = []
-    for number, record in enumerate(read_lines(path, "evaluations")[0][1:], start=2):  # after the header
-        with in_place(f"{path}, line {number}"):
-            if record.keys() != {field.name for field in fields(Point)}:
-                raise ValueError(f"found the fields {sorted(record)}; expected those of an evaluation")
-            points.append(Point(**record))
-    return points
+    records = read_lines(path, "evaluations")[0][1:]  # after the header
+    return in_places(f"{path}, line", partial(made, Point), records, 2)
 
 
 # What evaluations are compared by: the mean; then, as without a death it is infinite, the interval's lower end.

@@ -6,13 +6,13 @@ from copy import copy
 from typing import Any
 
 import numpy as np
+from mergefall.checks import in_place
 from mergefall.games import board_of, take
 from mergefall.threads import share
 from mergefall.typing import Observation
 from mergefall_baselines.registry import player_of, without_memory
 from numpy.typing import NDArray
 
-from mergefall_training.files import in_place
 from mergefall_training.learn.run import Config
 from mergefall_training.play.workers import task
 
@@ -34,8 +34,9 @@ class Teachers:
 
     def __init__(self, config: Config, teacher: Any, gap_share: float, workers: int, taught: float) -> None:
         specs = teacher if isinstance(teacher, list) and teacher else [teacher]
-        players = [player_of(one, "teacher") for one in specs]
-        self.jobs = [task(player, config.env_id, config.env_kwargs, config.max_episode_steps) for player in players]
+        self.jobs = [
+            task(player_of(one, "teacher"), config.env_id, config.env_kwargs, config.max_episode_steps) for one in specs
+        ]
         # A copy for each thread: a player decides one batch at a time.
         self._players = [[copy(job.player) for _ in range(workers)] for job in self.jobs]
         self._gap_share, self._timesteps = gap_share, max(taught * config.timesteps, 1)

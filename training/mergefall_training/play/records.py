@@ -7,7 +7,6 @@ a newline was torn by a kill; a resumed run cuts it off. Any other damage is an 
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import inspect
 import json
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from mergefall.checks import MOST_COUNTED, id_of_file
+from mergefall.checks import MOST_COUNTED, id_of_file, in_place, integer
 from mergefall.games import GAMES, Game
 from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
 from mergefall.library import origin
@@ -31,7 +30,7 @@ from mergefall_baselines.player import title, title_of
 from mergefall_baselines.registry import added
 from numpy.typing import NDArray
 
-from mergefall_training.files import LineFile, in_place, model_file, read_lines
+from mergefall_training.files import LineFile, in_places, made, model_file, read_lines
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
@@ -175,34 +174,25 @@ class Header:
 
 def header_from(record: Options) -> Header:
     """The header in the first line of a file. Raises ValueError for anything else."""
-    content = {"adversary": None, "code": {}, **record}
+    content = dict(record)
     form, version = content.pop("format", None), content.pop("version", None)
     if form != FORMAT:
         raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
     if version != VERSION:
         raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
-    names = {field.name for field in fields(Header)}
-    if content.keys() != names:
-        raise ValueError(f"the header has the fields {sorted(content)}; expected {sorted(names)}")
-    cap, against = content["max_episode_steps"], content["adversary"]
-    paired = isinstance(against, dict) and against.keys() == {"player", "rate"}
-    for name, fits, expected in (
-        *((name, isinstance(content[name], str), "text") for name in ("player", "package")),
-        *((name, isinstance(content[name], dict), "an object") for name in ("options", "env_kwargs", "code")),
-        ("max_episode_steps", cap is None or (type(cap) is int and cap > 0), "a number of steps, or null"),
-        ("adversary", against is None or paired, "an object with player and rate, or null"),
-    ):
-        if not fits:
-            raise ValueError(f"{name} is {content[name]!r}; expected {expected}")
-    if "max_episode_steps" in content["env_kwargs"]:
+    header = made(Header, content)
+    if header.adversary is not None and header.adversary.keys() != {"player", "rate"}:
+        raise ValueError(f"adversary is {header.adversary!r}; expected an object with player and rate, or null")
+    if header.max_episode_steps is not None:
+        integer("max_episode_steps", header.max_episode_steps, 1)
+    if "max_episode_steps" in header.env_kwargs:
         raise ValueError("env_kwargs holds max_episode_steps; expected it beside them")
-    return Header(**content)
+    return header
 
 
 def checksum(header: Header, record: Mapping[str, Any]) -> str:
     """The checksum of a record without its field `checksum`, in a file with this header: 16 hexadecimal digits."""
-    content = json.dumps([header.content(), dict(record)], sort_keys=True)
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([header.content(), dict(record)], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def played(
@@ -227,11 +217,9 @@ def text_of(actions: Array) -> str:
 def actions_of(text: Any, length: int) -> NDArray[np.uint16]:
     """The actions in a record of a game with `length` actions: uint16, at most `RECORDED`. Raises ValueError."""
     count = min(length, RECORDED)
-    try:
+    with in_place("the actions cannot be read", (ValueError, TypeError, zlib.error)):
         packed = zlib.decompressobj()
         content = packed.decompress(base64.b64decode(text, validate=True), 2 * count + 1)
-    except (TypeError, ValueError, binascii.Error, zlib.error) as error:
-        raise ValueError(f"the actions cannot be read ({error})") from error
     if not packed.eof or packed.unused_data or len(content) not in (count, 2 * count):
         raise ValueError(f"the actions are {len(content)} bytes; expected one or two for each of {count}")
     return np.frombuffer(content, "<u1" if len(content) == count else "<u2").astype(np.uint16)
@@ -264,9 +252,7 @@ def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
     """
     header, records = read_header(path)
     episodes: dict[int, Episode] = {}
-    for number, record in enumerate(records, start=2):
-        with in_place(f"{path}, line {number}"):
-            add_episode(episodes, record)
+    in_places(f"{path}, line", partial(add_episode, episodes), records, 2)
     return replace(header, player=place_of(header, Path(path))), [episodes[seed] for seed in sorted(episodes)]
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from mergefall.checks import in_place
 from mergefall.games import game_of
 from mergefall.typing import Array
 from mergefall_baselines.player import recorded, steps
 
-from mergefall_training.files import in_place, within
+from mergefall_training.files import within
 from mergefall_training.play.records import RECORDED, Episode, Header, actions_of, add_episode, checksum, read_header
 from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar

@@ -14,19 +14,19 @@ import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall.checks import choice
+from mergefall.checks import choice, number
 from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
-from mergefall_training.files import LineFile
+from mergefall_training.files import LineFile, made
 from mergefall_training.play.records import code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
@@ -69,11 +69,10 @@ def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
     trials: dict[str, WeightTrial] = {}
 
     def read(record: dict[str, Any]) -> None:
-        weights, *numbers = (record.get(field.name) for field in fields(WeightTrial))
-        numbers += weights.values() if isinstance(weights, dict) else [None]
-        if len(record) != len(fields(WeightTrial)) or not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError(f"a trial is {record}; expected {WeightTrial.__annotations__}")
-        trials[json.dumps([weights, record["seed"], record["games"]])] = WeightTrial(**record)
+        trial = made(WeightTrial, record)
+        for name, weight in trial.weights.items():
+            number(name, weight)
+        trials[json.dumps([trial.weights, trial.seed, trial.games])] = trial
 
     with LineFile(path, "trials", header, read) as file:
 
@@ -136,9 +135,13 @@ def tune(
         changed = make(player, **{**options, "heuristic": with_weights(spec, weights)}).with_rules(job.env_kwargs)
         seeds = range(seed, seed + games)
         results = [episode.result for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
-        error = float(np.std(results)) / math.sqrt(games)
         return WeightTrial(
-            weights, seed, games, float(np.mean(results)), round(error, 1), round(perf_counter() - begun, 3)
+            weights,
+            seed,
+            games,
+            mean=float(np.mean(results)),
+            error=round(float(np.std(results)) / math.sqrt(games), 1),
+            seconds=round(perf_counter() - begun, 3),
         )
 
     path = None if out is None else Path(out)

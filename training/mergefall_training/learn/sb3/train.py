@@ -17,13 +17,13 @@ legal action.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import integer, known
+from mergefall.checks import in_place, integer, known
 from mergefall.games import map_parts, take
 from mergefall.typing import Options
 from sb3_contrib import MaskablePPO
@@ -78,8 +78,7 @@ def train(run: Run) -> None:
     with training_progress(run) as show:
         keeper = _Keeper(run, show)
         if model.num_timesteps < run.config.timesteps:
-            left = run.config.timesteps - model.num_timesteps
-            model.learn(left, keeper, reset_num_timesteps=checkpoint is None)
+            model.learn(run.config.timesteps - model.num_timesteps, keeper, reset_num_timesteps=checkpoint is None)
         if not run.points or run.points[-1].step < model.num_timesteps:
             keeper.keep(model)
 
@@ -117,8 +116,14 @@ def build(config: Config, device: str = "auto") -> Any:
     policy, kwargs = policy_class(config.algorithm, chosen["policy"], chosen["policy_kwargs"], config.env_kwargs)
     arguments = {name: value for name, value in given.items() if name not in OURS} | {"policy_kwargs": kwargs}
     arguments |= {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
-    rules = config.env_kwargs, config.max_episode_steps, chosen["env_wrapper"]
-    envs: VecEnv = make_vec_env(config.env_id, chosen["n_envs"], config.first_seed, *rules)
+    envs: VecEnv = make_vec_env(
+        config.env_id,
+        chosen["n_envs"],
+        config.first_seed,
+        config.env_kwargs,
+        config.max_episode_steps,
+        chosen["env_wrapper"],
+    )
     if chosen["normalize"]:
         envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])
     with made_of(config):
@@ -127,13 +132,10 @@ def build(config: Config, device: str = "auto") -> Any:
     return model
 
 
-@contextmanager
-def made_of(config: Config) -> Iterator[None]:
+def made_of(config: Config) -> AbstractContextManager[None]:
     """In this block, errors of PyTorch and Stable-Baselines3 become ValueErrors that name the hyper-parameters."""
-    try:
-        yield
-    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError) as error:
-        raise ValueError(f"{config.algorithm} cannot be made of {config.hyperparameters}: {error}") from error
+    where = f"{config.algorithm} cannot be made of {config.hyperparameters}"
+    return in_place(where, (AssertionError, AttributeError, LookupError, RuntimeError, TypeError))
 
 
 def begin(model: Any, config: Config) -> None:
@@ -170,10 +172,8 @@ def warm_start(policy: Any, config: Config, network: Options, normalizes: bool) 
     for name, ours in {"env_id": config.env_id, **network}.items():
         if theirs[name] != ours:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {ours!r} here")
-    try:
+    with in_place(f"warm_start: {path} does not fit the network of {config.algorithm}"):
         set_parameters(policy, arrays)
-    except ValueError as error:
-        raise ValueError(f"warm_start: {path} does not fit the network of {config.algorithm}: {error}") from error
     return unit if fits and (head or model.spec["algorithm"] == config.algorithm) else None
 
 
@@ -199,8 +199,8 @@ class _Keeper(BaseCallback):
         """Evaluate, and write a checkpoint."""
         step, normalize = model.num_timesteps, model.get_vec_normalize_env()
         unit = 1.0 if normalize is None else np.sqrt(normalize.ret_rms.var + normalize.epsilon)
-        about = {"gamma": float(model.gamma), "reward_unit": float(unit)}
-        network = network_of(self.run.config.hyperparameters) | about
+        network = network_of(self.run.config.hyperparameters)
+        network |= {"gamma": float(model.gamma), "reward_unit": float(unit)}
         point = self.run.evaluate(step, parameters_of(model.policy), network, {})
         model.logger.record(f"eval/mean_{point.headline}", point.mean)
         model.logger.dump(step)
