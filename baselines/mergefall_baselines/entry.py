@@ -47,16 +47,17 @@ def words_of(settings: Any) -> list[int]:
 
     The caller keeps the arrays alive. Raises ValueError for an array that is not contiguous.
     """
-    if settings is None:
-        return []
-    if isinstance(settings, tuple):
-        return [word for part in settings for word in words_of(part)]
-    if isinstance(settings, np.ndarray):
-        if not settings.flags.c_contiguous:
-            raise ValueError(f"an array of settings has strides {settings.strides}; expected a contiguous one")
-        return [settings.ctypes.data, *settings.shape]
-    if isinstance(settings, float | np.floating):
-        return [int(np.float64(settings).view(np.uint64))]
+    match settings:
+        case None:
+            return []
+        case tuple():
+            return [word for part in settings for word in words_of(part)]
+        case np.ndarray():
+            if not settings.flags.c_contiguous:
+                raise ValueError(f"an array of settings has strides {settings.strides}; expected a contiguous one")
+            return [settings.ctypes.data, *settings.shape]
+        case float() | np.floating():
+            return [int(np.float64(settings).view(np.uint64))]
     return [int(settings) & (1 << 64) - 1]
 
 

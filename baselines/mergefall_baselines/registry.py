@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from difflib import get_close_matches
@@ -81,10 +82,9 @@ def signature_of(name: str) -> inspect.Signature:
     options = list(inspect.signature(factory).parameters.values())
     forms = [form for form in FORMS.values() if name.partition("/")[0] in form.game.homes]
     form = getattr(factory, "form", None) or next(iter(forms), None)  # its class may play another game than its name
-    names = form.options if form else ()
-    if names and options and options[-1].name == "rules":  # **rules
+    if form and options and options[-1].name == "rules":  # **rules
         rules = options.pop()
-        options += [rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in names]
+        options += [rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in form.options]
     return inspect.Signature(options)
 
 
@@ -127,19 +127,20 @@ def player_of(spec: Any, what: str = "player") -> Player:
     >>> player_of({"player": "2048/greedy", "heuristic": "nneonneo"}).name
     '2048/greedy'
     """
-    if isinstance(spec, str):
-        return make(spec)
-    if isinstance(spec, Mapping):
-        options = dict(spec)
-        name = options.pop("name" if "name" in options else "player", None)  # `name` in files of version 0.1.0
-        if isinstance(name, str):
-            return make(name, **options)
-        if name is not None and not options:
-            return player_of(name, what)
-    elif isinstance(spec, Player):
-        return spec
-    elif hasattr(spec, "predict") or (callable(spec) and not isinstance(spec, type)):
-        return OfPredictor(spec)
+    match spec:
+        case str():
+            return make(spec)
+        case Player():
+            return spec
+        case Mapping():
+            options = dict(spec)
+            name = options.pop("name" if "name" in options else "player", None)  # `name` in files of version 0.1.0
+            if isinstance(name, str):
+                return make(name, **options)
+            if name is not None and not options:
+                return player_of(name, what)
+        case _ if hasattr(spec, "predict") or (callable(spec) and not isinstance(spec, type)):
+            return OfPredictor(spec)
     raise ValueError(
         f"{what} is {spec!r}; expected a Player, a player's name, a mapping of player and options, an object with "
         "Stable-Baselines3's `predict`, or a function of an observation that returns an action"
@@ -219,9 +220,8 @@ def _is_policy(function: Callable[..., Any]) -> bool:
 
 def added(names: Iterable[str]) -> dict[str, Factory]:
     """Those of some names under which `register` was called outside this package, with their factories."""
-    ours = __name__.partition(".")[0]
-    own = {name: factory for name, factory in _FACTORIES.items() if not name_of(factory).startswith(f"{ours}.")}
-    return {name: own[name] for name in names if name in own}
+    wanted, ours = set(names), f"{__name__.partition('.')[0]}."
+    return {name: one for name, one in _FACTORIES.items() if name in wanted and not name_of(one).startswith(ours)}
 
 
 def adopt(factories: Mapping[str, Factory]) -> None:
@@ -245,7 +245,5 @@ def _providers() -> list[Any]:
 
 def players() -> dict[str, str]:
     """All players by name, with the first line of their descriptions."""
-    factories = dict(_FACTORIES)
-    for provider in _providers():
-        factories = {**provider.PLAYERS, **factories}
+    factories = ChainMap(_FACTORIES, *(provider.PLAYERS for provider in _providers()))
     return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in sorted(factories.items())}

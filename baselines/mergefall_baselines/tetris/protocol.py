@@ -48,7 +48,6 @@ CENTRED = {  # cells of the orientation north around the centre, x to the right 
     "L": ((-1, 0), (0, 0), (1, 0), (1, 1)),
 }
 COLS, ROWS, HEIGHT = 10, 20, 40  # of the protocol's games; the last is that of its boards
-SECONDS = 30.0  # to wait for a line of a bot
 
 Cells = frozenset[tuple[int, int]]
 
@@ -131,20 +130,19 @@ def serve(player: str, options: Mapping[str, Any], lines: Iterable[str], output:
     say("info", name=player, version=mergefall.__version__, author="mergefall", features=[])
     position: Any = None
     for line in lines:
-        message = json.loads(line)
-        kind = message.get("type")
-        if kind == "rules":
-            say("ready")
-        elif kind == "start":
-            position = Position(message)
-        elif kind == "new_piece":
-            position.queue.append(message["piece"])
-        elif kind == "play":
-            position.play(message["move"])
-        elif kind == "suggest":
-            say("suggestion", moves=suggestions(chooser, position))
-        elif kind == "quit":
-            return
+        match json.loads(line):
+            case {"type": "rules"}:
+                say("ready")
+            case {"type": "start"} as message:
+                position = Position(message)
+            case {"type": "new_piece", "piece": piece}:
+                position.queue.append(piece)
+            case {"type": "play", "move": move}:
+                position.play(move)
+            case {"type": "suggest"}:
+                say("suggestion", moves=suggestions(chooser, position))
+            case {"type": "quit"}:
+                return
 
 
 def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:

@@ -72,18 +72,19 @@ def flatten(tree: Any) -> tuple[Any, dict[str, Array]]:
 
 
 def _flat(tree: Any, arrays: dict[str, Array]) -> Any:
-    if tree is None or isinstance(tree, bool | int | str):
-        return tree
-    if isinstance(tree, float):
-        return float(tree)  # NumPy's float64 is a float, but json would not write it
-    if isinstance(tree, Mapping):
-        if all(isinstance(key, str) and not key.startswith("$") for key in tree):
-            return {key: _flat(value, arrays) for key, value in tree.items()}
-        return {"$items": [[_flat(key, arrays), _flat(value, arrays)] for key, value in tree.items()]}
-    if isinstance(tree, tuple):
-        return {"$tuple": [_flat(value, arrays) for value in tree]}
-    if isinstance(tree, list):
-        return [_flat(value, arrays) for value in tree]
+    match tree:
+        case None | bool() | int() | str():
+            return tree
+        case float():
+            return float(tree)  # NumPy's float64 is a float, but json would not write it
+        case Mapping():
+            if all(isinstance(key, str) and not key.startswith("$") for key in tree):
+                return {key: _flat(value, arrays) for key, value in tree.items()}
+            return {"$items": [[_flat(key, arrays), _flat(value, arrays)] for key, value in tree.items()]}
+        case tuple():
+            return {"$tuple": [_flat(value, arrays) for value in tree]}
+        case list():
+            return [_flat(value, arrays) for value in tree]
     name = str(len(arrays))
     if isinstance(tree, np.ndarray | np.generic):
         arrays[name] = np.asarray(tree)

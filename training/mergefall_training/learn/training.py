@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -23,10 +24,21 @@ H = TypeVar("H")
 
 
 # Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
-SHARES = ("gamma", "gae_lambda", "td_lambda", "tau", "average", "coherence", "exploration_rate")
-SHARES += ("exploration_fraction", "exploration_initial_eps", "exploration_final_eps")
+SHARES = (
+    *("gamma", "gae_lambda", "td_lambda", "tau", "average", "coherence", "exploration_rate"),
+    *("exploration_fraction", "exploration_initial_eps", "exploration_final_eps"),
+)
 POSITIVE = ("max_grad_norm", "target_kl", "gap_share", "spread")
 RATES = ("learning_rate", "clip_range", "clip_range_vf")  # may fall, as `lin_0.1` says
+BY_NAME: dict[str, Callable[[str, Any], object]] = {
+    **dict.fromkeys(SHARES, partial(number, least=0, most=1)),
+    **dict.fromkeys(POSITIVE, partial(number, above=0)),
+    **dict.fromkeys(RATES, lambda name, value: schedule(name, value)),
+    "threads": partial(integer, low=1),
+    "learning_starts": partial(integer, low=0),
+    "warm_start": lambda name, value: run_or_model(name, value),
+}
+BY_TYPE = {bool: boolean, int: partial(integer, low=1), float: partial(number, least=0)}  # of defaults
 
 
 def hyperparameters_of(kind: type[H], config: Config) -> H:
@@ -40,23 +52,15 @@ def hyperparameters_of(kind: type[H], config: Config) -> H:
 
 def check_value(name: str, value: Any, default: Any) -> None:
     """Raise ValueError for a hyper-parameter out of the range that its name and its default's type stand for."""
-    if value is None and default is None:
-        return
-    if name == "warm_start":
-        if not isinstance(value, str):
-            raise ValueError(f"warm_start is {value!r}; expected a run folder or a model file")
-    elif name in SHARES:
-        number(name, value, 0, 1)
-    elif name in POSITIVE:
-        number(name, value, above=0)
-    elif name in RATES:
-        schedule(name, value)
-    elif isinstance(default, bool):
-        boolean(name, value)
-    elif isinstance(default, int) or name == "threads":
-        integer(name, value, 0 if name == "learning_starts" else 1)
-    elif isinstance(default, float):
-        number(name, value, 0)
+    check = BY_NAME.get(name, BY_TYPE.get(type(default)))
+    if check and not (value is None and default is None):
+        check(name, value)
+
+
+def run_or_model(name: str, value: Any) -> None:
+    """Raise ValueError for a value that cannot be a path."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}; expected a run folder or a model file")
 
 
 def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dict[str, Any]:

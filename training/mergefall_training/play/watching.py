@@ -348,27 +348,27 @@ class Cursor:
         if self._env.rules.reachable:  # by row
             for actions in self._choices.values():
                 actions.reverse()
-        columns = [column for _, _, column in self._alike(self._first(0))]
-        self._aim(*self._first(0), columns[(len(columns) - 1) // 2])
+        self._aim(0, 0, 0)
+        columns = sorted(place[2] for place in self._choices if place[:2] == self._place(self.action)[:2])
+        self._aim(0, 0, columns[(len(columns) - 1) // 2])
 
     def press(self, key: str) -> int | None:
         """The action that a key chooses; None if it only moves the piece, or is none of these keys."""
-        key = SAME_AS_ARROWS.get(key, key)
         held, rotation, column = self._place(self.action)
-        if key in ("down", "space"):
-            return self.action
-        if key in ("left", "right"):
-            wanted = held, rotation, column + (1 if key == "right" else -1)
-            if wanted in self._choices:
-                self._aim(*wanted)
-        elif key == "up":
-            turned = [(held, (rotation + turn) % ROTATIONS) for turn in range(1, ROTATIONS + 1)]
-            self._aim(*next(turn for turn in turned if self._alike(turn)), column)
-        elif key == "e":
-            actions = self._choices[held, rotation, column]
-            self.point(actions[(actions.index(self.action) + 1) % len(actions)])
-        elif key == "c" and self._env.rules.hold:
-            self._aim(*self._first(1 - held), column)
+        match SAME_AS_ARROWS.get(key, key):
+            case "down" | "space":
+                return self.action
+            case "left" | "right" as way:
+                wanted = held, rotation, column + (1 if way == "right" else -1)
+                if wanted in self._choices:
+                    self._aim(*wanted)
+            case "up":
+                self._aim(held, rotation + 1, column)
+            case "e":
+                actions = self._choices[held, rotation, column]
+                self.point(actions[(actions.index(self.action) + 1) % len(actions)])
+            case "c" if self._env.rules.hold:
+                self._aim(1 - held, 0, column)
         return None
 
     def point(self, action: int) -> None:
@@ -384,17 +384,10 @@ class Cursor:
         rotation, column = divmod(turn, rules.cols)
         return held, rotation, column
 
-    def _first(self, held: int) -> tuple[int, int]:
-        """The first rotation in which a piece fits; a narrow field may be too narrow for rotation 0."""
-        return min(place[:2] for place in self._choices if place[0] == held)
-
-    def _alike(self, turn: tuple[int, int]) -> list[tuple[int, int, int]]:
-        """The places of one piece and rotation, from the left."""
-        return sorted(place for place in self._choices if place[:2] == turn)
-
     def _aim(self, held: int, rotation: int, column: int) -> None:
-        """Aim at a rotation of a piece, as near to a column as the piece fits."""
-        nearest = min(self._alike((held, rotation)), key=lambda place: abs(place[2] - column))
+        """Aim as near to a column as a piece fits, in this rotation, or in the next one that is legal."""
+        places = [place for place in self._choices if place[0] == held]
+        nearest = min(places, key=lambda place: ((place[1] - rotation) % ROTATIONS, abs(place[2] - column), place[2]))
         self.point(self._choices[nearest][0])
 
 
@@ -443,23 +436,25 @@ class Session:
 
     def press(self, key: str) -> bool:
         """Do what a key says; False if it ends the session."""
-        if key == "u" and self.actions:
-            self._take_back()
-        elif key == "r":
-            self.begin(self.seed)
-        elif key == "q" or self.step.terminated:
-            return key != "q"
-        elif key in ("p", "h"):
-            self._passed = None
-            if key == "h":
+        match key:
+            case "u" if self.actions:
+                self._take_back()
+            case "r":
+                self.begin(self.seed)
+            case _ if key == "q" or self.step.terminated:
+                return key != "q"
+            case "p":
+                self._passed = None
+            case "h":
+                self._passed = None
                 self.hint = self._route() if self.game.by_keys else self._choices()
-        else:
-            code = CODES.get(key) or (ord(key) if len(key) == 1 else 0)
-            action = self.cursor.press(key) if self.cursor else self._keys.get((code,))
-            if action is not None and self.step.info["action_mask"][action]:
-                self._play(action)
-                if self._second and self._passed is None:
-                    self._passed = time.monotonic()
+            case _:
+                code = CODES.get(key) or (ord(key) if len(key) == 1 else 0)
+                action = self.cursor.press(key) if self.cursor else self._keys.get((code,))
+                if action is not None and self.step.info["action_mask"][action]:
+                    self._play(action)
+                    if self._second and self._passed is None:
+                        self._passed = time.monotonic()
         return True
 
     def _take_back(self) -> None:
