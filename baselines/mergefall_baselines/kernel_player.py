@@ -334,8 +334,7 @@ class KernelPlayer(Player):
         """
         rules = self._once((env_id, repr(env_kwargs)), lambda: self.form.rules_of(env_id, env_kwargs))
         self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
-        alone = type(rules) is self.form.rules  # the loop knows no opponent
-        if not self.compiled or self.time_limit is not None or not alone:
+        if not self.compiled or self.time_limit is not None or type(rules) is not self.form.rules:  # of a match
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
         state = rules.new_states(1)[0]
         state[STREAM] = stream_from_seed(seed)

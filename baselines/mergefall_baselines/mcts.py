@@ -173,27 +173,19 @@ class TreeSearch(KernelPlayer):
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.compiled:
             return super()._decide(rules, states, memory, values, exact)
-        self._check_plain(rules)
-        return self._grow(self._game(self.form.ways(rules)[0]), states, memory, values)[0]
+        return self._grow(rules, states, memory, values)[0]
 
     def statistics(self, observation: Observation, state: Any = None) -> RootStatistics:
         """Search, and return what was found at the root: for expert iteration, for one observation or a batch."""
         rules, states, memory, values, single = self._asked(observation, state, None)
-        self._check_plain(rules)
-        game = self._game(self.form.ways(rules)[0])
         with self._lock:
-            actions, edges, trees = self._grow(game, states, memory, values)
+            actions, edges, trees = self._grow(rules, states, memory, values)
         self._settle(states, values, actions)
         means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
         policy = self._policy(edges, trees, means)
         value = (policy * np.where(policy > 0, means, 0.0)).sum(axis=1)
         found = RootStatistics(actions, edges["visits"].astype(np.int64), values, edges["prior"].copy(), policy, value)
         return RootStatistics(*(part[0] for part in found)) if single else found
-
-    def _check_plain(self, rules: Any) -> None:
-        """Raises ValueError for rules under which only a decision kernel decides: see `tetris/player.py`."""
-        if getattr(rules, "hold", False):
-            raise ValueError(f"hold is True; expected False for the trees of {self.name} that Python grows")
 
     def _policy(self, edges: NDArray[np.void], trees: NDArray[np.void], means: Array) -> NDArray[np.float64]:
         searched = edges["first"] > -np.inf
@@ -207,10 +199,16 @@ class TreeSearch(KernelPlayer):
         return weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
 
     def _grow(
-        self, game: Game, states: Array, memory: Array, values: Array
+        self, rules: Any, states: Array, memory: Array, values: Array
     ) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.void]]:
-        """Search from some states side by side, one leaf of each at a time: (actions, edges and trees of the roots)."""
-        count, plan, (_, select, conclude) = len(states), self.plan, game.kernels
+        """Search from some states side by side, one leaf of each at a time: (actions, edges and trees of the roots).
+
+        Raises ValueError for hold, with which only a decision kernel decides; see `tetris/player.py`.
+        """
+        if getattr(rules, "hold", False):
+            raise ValueError(f"hold is True; expected False for the trees of {self.name} that Python grows")
+        game, count, plan = self._game(self.form.ways(rules)[0]), len(states), self.plan
+        _, select, conclude = game.kernels
         trees = new_trees(count, plan.simulations, game.n_actions, game.words)
         for t in range(count):
             game.write_root(states[t], memory[t], trees.states[t, 0])

@@ -192,12 +192,11 @@ class OfPredictor(Player):
     """A player of an object with Stable-Baselines3's ``predict``, or of a function (`predictor`) of an observation."""
 
     def __init__(self, predictor: Any) -> None:
-        self.predictor = predictor
-        if not hasattr(predictor, "predict"):
+        self.predictor, self.name = predictor, getattr(predictor, "name", Player.name)
+        if hasattr(predictor, "predict"):
+            self.predict = predictor.predict  # with its own arguments, `action_masks` perhaps among them
+        else:
             self.name = name_of(predictor)
-            return
-        self.name = getattr(predictor, "name", Player.name)
-        self.predict = predictor.predict  # with its own arguments, `action_masks` perhaps among them
 
     def predict(  # of a function, which gets no `action_masks`  # pyright: ignore[reportIncompatibleMethodOverride]
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -279,8 +278,7 @@ def steps(env: Any, seed: Any, choose: Choose) -> Iterator[Step]:
     >>> [step.action for step in steps(env, 0, recorded([0, 1]))]
     [None, 0, 1]
     """
-    observation, info = env.reset(seed=seed)
-    step = Step(observation, info)
+    step = Step(*env.reset(seed=seed))
     yield step
     while not np.all(np.logical_or(step.terminated, step.truncated)):
         action = choose(step)

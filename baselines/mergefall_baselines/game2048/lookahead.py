@@ -53,6 +53,13 @@ def expand(boards, rows, cols, gains, children, edges, chances, lost):
     return found
 
 
+def valued(player: Player, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A player's (values of all moves float64[n, 4], values of the boards float64[n]), checked."""
+    values, of_boards = player.search_values(boards)
+    check_values(player.name, values)
+    return values, values.max(axis=1) if of_boards is None else of_boards
+
+
 class Lookahead(KernelPlayer):
     """Expectimax over another player's values, such as a trained network's.
 
@@ -105,7 +112,7 @@ class Lookahead(KernelPlayer):
         return best_of(values)
 
     def _searched(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
-        """`_values`, at `depth` own moves."""
+        """Values float64[n, 4] of the moves on boards uint8[n, rows, cols], at `depth` own moves."""
         if depth == 1:
             return self.leaf.values(boards)
         n, rows, cols = boards.shape
@@ -115,20 +122,12 @@ class Lookahead(KernelPlayer):
         found = expand(boards.reshape(n, rows * cols), rows, cols, gains, children, edges, chances, lost)
         alive = ~lost[:found]
         worth = np.full(found, self.lost)
-        worth[alive] = self._board_values(children[:found][alive].reshape(-1, rows, cols), depth - 1)
+        if alive.any():
+            later = children[:found][alive].reshape(-1, rows, cols)
+            worth[alive] = valued(self.leaf, later)[1] if depth == 2 else self._searched(later, depth - 1).max(axis=1)
         means = np.bincount(edges[:found], chances[:found] * worth, 4 * n).reshape(n, 4)
         scores = np.log2(1.0 + gains.clip(0)) if self.rewards == "log2" else float(bool(self.rewards)) * gains
         return np.where(gains >= 0, scores + self.gamma * means, -np.inf)
-
-    def _board_values(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
-        """Values float64[n] of boards uint8[n, rows, cols] on which a move is legal."""
-        if not len(boards):
-            return np.empty(0)
-        if depth > 1:
-            return self._searched(boards, depth).max(axis=1)
-        values, of_boards = self.leaf.search_values(boards)
-        check_values(self.leaf.name, values)
-        return values.max(axis=1) if of_boards is None else of_boards
 
 
 class Symmetric(KernelPlayer):
@@ -164,23 +163,20 @@ class Symmetric(KernelPlayer):
 
     def __init__(self, of: Any, by: Any = None, rows: int | None = None, cols: int | None = None) -> None:
         super().__init__(rows=rows, cols=cols)
-        self.player = self._valuing("of", of)
-        self.by = self.player if by is None else self._valuing("by", by)
+        self.player = without_memory(leaf_player(of, FORM, "of"), "of")
+        self.by = self.player if by is None else without_memory(leaf_player(by, FORM, "by"), "by")
         self.batched = self.player.batched and self.by.batched
         self.rewards, self.gamma = self.player.rewards, self.player.gamma
-
-    def _valuing(self, what: str, spec: Any) -> Player:
-        return without_memory(leaf_player(spec, FORM, what), what)
 
     def _judge(self, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(values of all moves float64[n, 4], values of the boards float64[n]) of boards uint8[n, rows, cols]."""
         found, actions = images(boards)
         n, k = found.shape[:2]
-        values, worth = _judged(self.by, found.reshape(n * k, *boards.shape[1:]))
+        values, worth = valued(self.by, found.reshape(n * k, *boards.shape[1:]))
         best = worth.reshape(n, k) == worth.reshape(n, k).max(axis=1, keepdims=True)
         values, worth = values[best.ravel()], worth[best.ravel()]
         if self.by is not self.player:
-            values, worth = _judged(self.player, found[best])
+            values, worth = valued(self.player, found[best])
         board, image = np.nonzero(best)
         of_moves, of_boards = np.full((n, 4), -np.inf), np.full(n, -np.inf)
         np.maximum.at(of_moves, (board[:, None], actions[image]), values)
@@ -195,10 +191,3 @@ class Symmetric(KernelPlayer):
         """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""
         ranks, _, _ = FORM.read(self.name, observation)
         return self._judge(ranks.astype(np.uint8).reshape(-1, *ranks.shape[-2:]))[1].reshape(ranks.shape[:-2])
-
-
-def _judged(player: Player, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A player's (values of all moves float64[n, 4], values of the boards float64[n]), checked."""
-    values, of_boards = player.search_values(boards)
-    check_values(player.name, values)
-    return values, values.max(axis=1) if of_boards is None else of_boards

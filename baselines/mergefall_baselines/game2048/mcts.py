@@ -40,8 +40,7 @@ def cells_of(state, game):
 @kernel
 def advance(state, action, bits, after, game):
     """Move and put the new tile; see `tree.tree_kernels`."""
-    for i in range(state.size):
-        after[i] = state[i]
+    after[:] = state
     cells = cells_of(after, game)
     gain = move_cells(cells, game.rows, game.cols, action)
     reward = np.log2(1.0 + gain) if game.log2 else np.float64(gain)
@@ -66,9 +65,7 @@ def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
     @kernel
     def decide_by_tree(cells, memory, values, settings):
         tree, plan, own = settings
-        root = cells_of(tree.states[0], own)
-        for i in range(cells.size):
-            root[i] = cells[i]
+        cells_of(tree.states[0], own)[:] = cells
         search(tree, plan, own)
         return conclude(tree, plan, own, values)
 
@@ -163,5 +160,4 @@ def mcts(
         [0, 21, 8, 21]
     """
     numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
-    counted = (True, False, "log2")
-    return TreeSearch(FORM, _game, greedy, counted, heuristic, *numbers, rows=rows, cols=cols)
+    return TreeSearch(FORM, _game, greedy, (True, False, "log2"), heuristic, *numbers, rows=rows, cols=cols)

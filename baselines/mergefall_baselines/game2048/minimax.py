@@ -183,8 +183,8 @@ def minimax(
         >>> int(player.act([[5, 4, 3, 2], [1, 1, 0, 0], [0, 0, 0, 0], [0, 0, 0, 0]]))
         1
     """
-    options = leaf, rewards, order, time_limit
-    return Search2048(partial(adversary_kernel, False), heuristic, depth, *options, rows=rows, cols=cols)
+    search = partial(adversary_kernel, False)
+    return Search2048(search, heuristic, depth, leaf, rewards, order, time_limit, rows=rows, cols=cols)
 
 
 def mixed(
@@ -229,5 +229,5 @@ def mixed(
     """
     if heuristic is None or depth is None:
         raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")
-    options = leaf, False, order, time_limit
-    return Search2048(partial(adversary_kernel, True), heuristic, depth, *options, rows=rows, cols=cols)
+    search = partial(adversary_kernel, True)
+    return Search2048(search, heuristic, depth, leaf, False, order, time_limit, rows=rows, cols=cols)

@@ -206,6 +206,5 @@ class Optimal(KernelPlayer):
         return decide, self.solution(way.rows, way.cols).table
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
-        boards = boards_of(rules, states)
-        values[:] = self.solution(rules.rows, rules.cols).action_values(boards)  # checks the boards
+        values[:] = self.solution(rules.rows, rules.cols).action_values(boards_of(rules, states))  # checks the boards
         return values.argmax(axis=1)

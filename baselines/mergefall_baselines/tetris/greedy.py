@@ -111,8 +111,7 @@ def greedy_kernels(terms: Terms, slides: bool, reachable: bool, by_priority: boo
     @kernel(forceinline=True)
     def decide(columns, queue, memory, values, settings):
         columns, values, settings = unowned((columns, values, settings))
-        for action in range(values.size):
-            values[action] = -np.inf
+        values[:] = -np.inf
         return choose(columns, settings[0] + (np.int64(queue) & 15), values, settings)
 
     return choose, decide

@@ -254,9 +254,8 @@ class Keys(KernelPlayer):
         """(the player, the rules that it plays by, the settings of `plan`)."""
 
         def make() -> tuple[Any, PlacementRules, tuple[Any, ...]]:
-            names = ("cols", "rows", "pieces", "randomizer", "preview")
             theirs = PlacementRules(
-                **{name: getattr(rules, name) for name in names},
+                **{name: getattr(rules, name) for name in ("cols", "rows", "pieces", "randomizer", "preview")},
                 placements=self.placements,
                 hold=rules.hold and rules.preview > 0,
                 illegal_limit=1,
@@ -281,12 +280,10 @@ class Keys(KernelPlayer):
             if memory[i, MARK] != mark_of(state):
                 slides, reach, rules_word, asked, *_ = settings
                 without_keys(state, rules_word, asked)
-                observation = take(theirs.observations(asked[None]), 0)
-                chosen, masks = int(player.act(observation)), theirs.observed(asked[None])[0][0]
+                chosen = int(player.act(take(theirs.observations(asked[None]), 0)))
                 held, action = divmod(chosen, words.actions_of(asked))
-                piece = words.placed_by(asked, held)
-                placement = rest_of(words.columns_in(asked), piece, action, slides, reach)
-                placement += chosen - action << ACTION_SHIFT
+                placement = rest_of(words.columns_in(asked), words.placed_by(asked, held), action, slides, reach)
+                placement, masks = placement + (chosen - action << ACTION_SHIFT), theirs.observed(asked[None])[0][0]
                 plan(state, memory[i], placement, np.where(masks, 0.0, -np.inf), settings)
             actions[i] = next_key(state, memory[i], values[i], settings[4])
         return actions

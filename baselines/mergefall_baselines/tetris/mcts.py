@@ -127,8 +127,7 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
 
     @kernel
     def leaf(state, values, game):
-        for i in range(game.memory.size):
-            game.memory[i] = U(0)
+        game.memory[:] = U(0)
         observe(game.memory, state[QUEUE], np.int64(state[KNOWN]), 0)
         decide(state[COLUMNS:], state[QUEUE], game.memory, values, game.leaf)
 

@@ -63,13 +63,11 @@ def chances_of(memory, distribution, drawn, weights):
     A bag holds each id once, so what is left of it are the ids seen least often. Under ``counted``, an id never seen
     has probability 0.
     """
-    least, total = memory[COUNTS], U(0)
-    first = True
+    least, total = ~U(0), U(0)
     for i in range(IDS):
         if drawn >> i & 1:
-            least = memory[COUNTS + i] if first else min(least, memory[COUNTS + i])
+            least = min(least, memory[COUNTS + i])
             total += memory[COUNTS + i]
-            first = False
     bag = 0
     for i in range(IDS):
         weights[i] = 0.0

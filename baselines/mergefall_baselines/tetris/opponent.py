@@ -30,8 +30,7 @@ class OpponentPlayer:
 
     def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:
         """The keys int64[n] in states uint64[n, words] that begin with the opponent's side."""
-        begun = np.flatnonzero(states[:, STEPS] == 0)
-        for i in begun:
+        for i in np.flatnonzero(states[:, STEPS] == 0):
             memory = self._player.start(int(states[i, STREAM] >> np.uint64(1)))
             if memory is not None:
                 if self._memory is None:

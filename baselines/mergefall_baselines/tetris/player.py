@@ -52,10 +52,14 @@ from mergefall_baselines.tetris.memory import COUNTS, MEMORY, observe
 
 U = np.uint64
 FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}
-_HOLDS = {"board": "cells of 0 and 1", "piece": "a piece id", "queue": "piece ids", "hold": "a piece id"}
-_HOLDS |= {"place": "a rotation, a column and a row", "status": "integers"}
-_LENGTHS = {"place": (3,), "status": (len(STATUS),)}
-_OTHERS = ("queue", "hold", "opponent")
+_HOLDS = {
+    "board": "cells of 0 and 1",
+    "piece": "a piece id",
+    "queue": "piece ids",
+    "hold": "a piece id",
+    "place": "a rotation, a column and a row",
+    "status": "integers",
+}
 
 
 @kernel
@@ -118,7 +122,8 @@ def reader(needed: tuple[str, ...], above: int = 0) -> Callable[..., tuple[dict[
     """
 
     def read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
-        if not isinstance(observation, Mapping) or not set(needed) <= set(observation) <= {*needed, *_OTHERS}:
+        known = {*needed, "queue", "hold", "opponent"}
+        if not isinstance(observation, Mapping) or not set(needed) <= set(observation) <= known:
             expected = f"a mapping with {', '.join(needed)} and perhaps queue, hold"
             raise ValueError(f"{name} got {observation!r}; expected {expected}")
         parts = {n: array(f"{name}: {n}", value, _HOLDS[n]) for n, value in observation.items() if n != "opponent"}

@@ -103,8 +103,8 @@ class Expectimax(KernelPlayer):
                 raise ValueError(f"placements is 'reachable'; {self.name} drops and slides")
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
-        shape = Shape(self.heuristic.parts, way.slides, way.reachable, self.clears, bound)
-        return search_kernel(shape), (self._search_context(way), exact)
+        kernel = search_kernel(Shape(self.heuristic.parts, way.slides, way.reachable, self.clears, bound))
+        return kernel, (self._search_context(way), exact)
 
     def _search_context(self, rules: Rules) -> np.uint64:
         self.heuristic.check_size(rules.rows, rules.cols)
@@ -271,7 +271,7 @@ def quintris(
         >>> int(player.act({"board": board, "piece": 1, "queue": [0]}))  # I5 upright where a row lacks one cell
         11
     """
-    moves = integer("depth", depth, 0, MOST_MOVES - 1) + 1
+    moves = 1 + integer("depth", depth, 0, MOST_MOVES - 1)
     player = Expectimax(heuristic, moves, distribution, beam, lost, time_limit, **rules)
     weights = player.heuristic
     if not isinstance(weights, OpenEnclosed):
