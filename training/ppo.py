@@ -294,8 +294,7 @@ class Trainer:
             actions[step], logprobs[step], _, values[step] = self.agent.get_action_and_value(obs[step], masks[step])
             next_obs, reward, terminated, truncated, infos = self.envs.step(actions[step].cpu().numpy())
             self.next_obs, self.next_mask = obs_and_mask(next_obs, infos, device)
-            done = torch.from_numpy(terminated | truncated)
-            dones[step] = done
+            dones[step] = done = torch.from_numpy(terminated | truncated)
             rewards[step] = self.normalize_reward(torch.from_numpy(reward), done)
             if done.any():
                 final = infos["final_info"]
@@ -305,8 +304,8 @@ class Trainer:
                 final_obs = torch.cat([flatten_obs(final, 1) for final in infos["final_obs"][only_truncated]])
                 final_values[step, torch.from_numpy(only_truncated)] = self.agent.get_value(final_obs.to(device))
 
-        following = torch.cat([values[1:], self.agent.get_value(self.next_obs).unsqueeze(0)])
-        next_values = torch.where(dones, final_values, following)
+        last_value = self.agent.get_value(self.next_obs).unsqueeze(0)
+        next_values = torch.where(dones, final_values, torch.cat([values[1:], last_value]))
         advantages = compute_gae(rewards, values, next_values, dones, args.gamma, args.gae_lambda)
         return [obs, masks, actions, logprobs, advantages, advantages + values]
 

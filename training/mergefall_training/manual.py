@@ -198,8 +198,7 @@ def _listing(rows: Iterable[tuple[str, str, str]], more: str) -> str:
 def _page(title: str, about: str, sections: Mapping[str, str]) -> str:
     """A docstring, and below it sections by their headings."""
     texts = (f"{heading}:\n{wrapped(text, INDENT, INDENT)}" for heading, text in sections.items())
-    parts = [title, wrapped(about), *texts]
-    return "\n\n".join(part for part in parts if part)
+    return "\n\n".join(filter(None, [title, wrapped(about), *texts]))
 
 
 def _entries(entries: Iterable[tuple[str, str]]) -> str:

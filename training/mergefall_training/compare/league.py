@@ -49,8 +49,7 @@ class LeagueResult(ContestResult):
 
     @property
     def count(self) -> str:
-        episodes = next(iter(self.matches.values())).episodes
-        return f"N={2 * len(episodes)} for each pair, half of them from either side"
+        return f"N={2 * len(next(iter(self.matches.values())).episodes)} for each pair, half of them from either side"
 
     def table(self) -> Table:
         """One line for each player, and where the intervals come from."""

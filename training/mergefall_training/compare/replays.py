@@ -162,9 +162,8 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
         return found
     ranges = [[0, min(half, n)], [max(half, n - half), n]]
     wanted = {at for first, last in ranges for at in range(first, last)}
-    env = gym.make(header.env_id, **header.game_kwargs)
-    played = enumerate(steps(env, episode.seed, recorded(actions.tolist())))
-    observations = [step.observation for at, step in played if at in wanted]
+    played = steps(gym.make(header.env_id, **header.game_kwargs), episode.seed, recorded(actions.tolist()))
+    observations = [step.observation for at, step in enumerate(played) if at in wanted]
     valued = np.asarray(player.values(stack(observations)), dtype=np.float64)
     check_values(player.name, valued)
     likely = getattr(player, "log_probabilities", False)

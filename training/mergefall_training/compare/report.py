@@ -63,10 +63,8 @@ def report(
         raise ValueError("there is nothing to report on; expected files or folders of recorded games, or runs")
     check_folder(Path(out))  # before all the work
     sections = sections_of([Path(os.path.abspath(path)) for path in paths], progress)
-    games, bodies = [], []
-    for number, section in enumerate(sections):
-        games.append(replays_of(section, replays, values, progress))
-        bodies.append(_section_html(section, number))
+    games = [replays_of(section, replays, values, progress) for section in sections]
+    bodies = [_section_html(section, number) for number, section in enumerate(sections)]
     parts = {name: (PAGE / name).read_text(encoding="utf-8") for name in ("page.css", "rules.js", "replay.js")}
     page = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(
         title=html.escape(" · ".join(dict.fromkeys(section.name for section in sections))),

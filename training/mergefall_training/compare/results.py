@@ -173,10 +173,8 @@ class ContestResult:
             "N": [str(summary.episodes) for summary in summaries],
             f"mean {self.headline}": [(summary.mean, short) for summary in summaries],
         }
-        if self.game.matches:
-            for name in summaries[0].outcomes:
-                columns[name] = [(summary.outcomes[name], percent) for summary in summaries]
-        else:
+        columns |= {name: [(one.outcomes[name], percent) for one in summaries] for name in summaries[0].outcomes}
+        if not self.game.matches:
             columns["median"] = [(summary.median, short) for summary in summaries]
             columns["IQM"] = [(summary.iqm, short) for summary in summaries]
         columns |= {f"{tile}+": [(row.evaluation.tile_rate(tile), percent) for row in rows] for tile in tiles}

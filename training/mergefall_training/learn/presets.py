@@ -42,8 +42,9 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[st
     preset = dict(presets[env_id if env_id in presets else same[0]])
     others = preset.pop("others", {})
     if name is not None and name not in others:
-        there = ", ".join(others) or "none"
-        raise ValueError(f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {there}")
+        raise ValueError(
+            f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {', '.join(others) or 'none'}"
+        )
     chosen = preset | (others[name] if name is not None else {})
     if env_id not in presets:
         sizes = game_of(env_id).size

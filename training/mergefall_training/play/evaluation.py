@@ -181,8 +181,9 @@ class Evaluation:
     def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Estimate:
         """The mean result divided by that of another player, with its interval; results must not be negative."""
         if self.censored or other.censored:
-            totals = (int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths)
-            return exponential_ratio(*totals, confidence=confidence)
+            return exponential_ratio(
+                int(self.results.sum()), self.deaths, int(other.results.sum()), other.deaths, confidence=confidence
+            )
         return ratio(self.results, other.results, confidence=confidence)
 
     @classmethod
@@ -216,10 +217,9 @@ class Evaluation:
             raise ValueError(f"{self.header.title} and {other.header.title} have no seed in common")
         pair = [Evaluation(one.header, [e for e in one.episodes if e.seed in common]) for one in (self, other)]
         ours, theirs = pair[0].results, pair[1].results
-        bounds = any(one.censored for one in pair)
         return Versus(
             len(common),
-            None if bounds else difference(ours, theirs, confidence=confidence),
+            None if any(one.censored for one in pair) else difference(ours, theirs, confidence=confidence),
             superiority(ours, theirs, confidence=confidence),
             pair[0].ratio(pair[1], confidence=confidence),
             confidence,
@@ -307,8 +307,7 @@ def evaluate(
             raise ValueError(f"a file of episodes must name the function {local[0]}: register it with a name")
         # A model of its own is known by its checksum.
         code = code_of("" if "checksum" in options else name, options, player, job.adversary)
-    game = job.env_id, job.env_kwargs, job.max_episode_steps
-    header = Header(name, options, *game, __version__, job.adversary, code)
+    header = Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
     wanted = range(seed, seed + episodes)
     count = total = deaths = 0
     with nullcontext() if out is None else RecordFile(out, header) as records:

@@ -67,13 +67,13 @@ class ModelPlayer(PreferringPlayer):
 
     def __init__(self, policy: Any, views: list[Any], env_id: str, rules: Options) -> None:
         super().__init__(env_id, rules)
-        self._policy, self._views = policy, views
+        self.policy, self._views = policy, views
         policy.set_training_mode(False)
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         for view in self._views:
             observation = view(observation)
-        return preferences_of(self._policy, observation)
+        return preferences_of(self.policy, observation)
 
 
 def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:

@@ -13,10 +13,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -213,11 +211,5 @@ def judged(puzzle: Puzzle, answer: str) -> tuple[Verdict, float]:
 
 def rules_of(puzzle: Puzzle) -> Any:
     """The rules of a puzzle's environment (`env.unwrapped.rules`)."""
-    return _rules_of(puzzle.env_id, json.dumps(puzzle.env_kwargs))
-
-
-@cache
-def _rules_of(env_id: str, env_kwargs: str) -> Any:
-    env: Any = environment(env_id, json.loads(env_kwargs))
-    env.close()
+    env: Any = environment(puzzle.env_id, puzzle.env_kwargs)
     return env.unwrapped.rules

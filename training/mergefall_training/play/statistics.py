@@ -278,8 +278,7 @@ def mean_of_runs(results: ArrayLike) -> Estimate:
     mean = float(results.mean())
     if len(results) < 2 or not np.isfinite(results).all():  # a mean is infinite if a cap ended all games
         return Estimate(mean, math.nan, math.nan)
-    error = float(results.std(ddof=1)) / math.sqrt(len(results))
-    reach = _student(len(results) - 1) * error
+    reach = _student(len(results) - 1) * float(results.std(ddof=1)) / math.sqrt(len(results))
     return Estimate(mean, mean - reach, mean + reach)
 
 

@@ -39,8 +39,8 @@ def to_terminal(table: Table, screen: Console | None = None) -> None:
     """Print a table, each estimate above its interval; by default on standard output."""
     screen = screen or console()
     if table.title or table.about:
-        title = (table.title, "bold"), ": " if table.title and table.about else "", table.about
-        screen.print(Text.assemble(*title), soft_wrap=True)
+        about = f": {table.about}" if table.title and table.about else table.about
+        screen.print(Text.assemble((table.title, "bold"), about), soft_wrap=True)
     columns, left_out = dict(table.columns), []
     endless = Console(width=10_000)  # a measure is never more than the width of its screen
     for name in table.spare:

@@ -51,8 +51,7 @@ def verifiers_taskset() -> type[Any]:
         INFINITE = True
 
         def load(self) -> Iterator[PuzzleTask]:
-            names = ("judge", "split", "gap", "seed")
-            options: dict[str, Any] = {name: getattr(self.config, name) for name in names}
+            options: dict[str, Any] = {n: getattr(self.config, n) for n in ("judge", "split", "gap", "seed")}
             for puzzle in puzzles(self.config.env_id, self.config.env_kwargs, **options):
                 data = PuzzleData(
                     name=puzzle.id,

@@ -239,9 +239,8 @@ def spread(
     if alone and (workers == 1 or seconds * len(seeds) * (1 - 1 / workers) < WORTH):
         yield from work(task, seeds)
         return
-    size = max(1, min(int(PART / seconds), len(seeds) // (4 * workers)))
-    if task._together:
-        size = min(MATCHES, -(-len(seeds) // workers))
+    few = max(1, min(int(PART / seconds), len(seeds) // (4 * workers)))
+    size = min(MATCHES, -(-len(seeds) // workers)) if task._together else few
     parts = [seeds[first : first + size] for first in range(0, len(seeds), size)]
     if executor == "ray":
         yield from chain.from_iterable(_on_ray(task.pack(), work, parts))

@@ -74,9 +74,8 @@ def ends(value: Callable[[Weights], float], start: Weights, how: Climb) -> list[
     peaks: list[tuple[float, Weights]] = []
     with suppress(_UsedUpError):
         for restart in range(1 + how.restarts):
-            weights = {name: _changed(weight, how, how.spread * rng.gauss()) for name, weight in start.items()}
-            weights = weights if restart else start
-            peaks.append((once(weights), weights))
+            drawn = {name: _changed(weight, how, how.spread * rng.gauss()) for name, weight in start.items()}
+            peaks.append((once(drawn), drawn) if restart else (once(start), start))
             for _ in range(how.passes):
                 before = peaks[-1]
                 for name in start:

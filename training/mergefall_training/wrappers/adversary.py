@@ -69,8 +69,7 @@ def turned(player: Player, rules: Any, states: Array, boards: Array, actions: Ar
     `states` uint64[n, words] are the games before the `actions` int64[n], which leave the afterstates `boards`
     uint8[n, rows, cols].
     """
-    moves = zip(boards, states, actions.tolist(), strict=True)
-    possible = [rules.chance_outcomes(*move) for move in moves]
+    possible = [rules.chance_outcomes(*move) for move in zip(boards, states, actions.tolist(), strict=True)]
     values = player.values(concatenate([outcomes.observations for outcomes in possible])).max(axis=1)
     first, streams = 0, states[:, STREAM].copy()
     for i, outcomes in enumerate(possible):

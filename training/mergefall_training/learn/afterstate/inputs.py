@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.kernels import kernel, unowned
-from mergefall.tetris.field import field_mask, height_of, holes_in, place, read_board
+from mergefall.tetris.field import copy, field_mask, height_of, holes_in, place, read_board
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Dt10
 from mergefall.tetris.placements import action_of, at_rest, list_placements
@@ -60,8 +60,7 @@ def outcome(columns, piece, placement, rows, clear_first, after):
     `after` has no cells above the field. An observation may have full rows; the lines count at most as many as one
     piece can complete.
     """
-    for c in range(columns.size):
-        after[c] = columns[c]
+    copy(columns, after)
     rotation, column, y = at_rest(placement)
     lines, _, over = place(after, piece, rotation, column, y, rows, clear_first)
     for c in range(columns.size):
@@ -147,10 +146,26 @@ def tetris_afterstates(observations: Arrays, rules: Rules, actions: NDArray[np.i
         held = observations["hold"]
         pieces.append(np.where(held == rules.n_pieces, observations["queue"][:, 0], held))
     lowest, count = (np.zeros(n, np.int64), rules.n_actions) if actions is None else (actions, 1)
-    begins, most = np.zeros(n + 1, np.int64), n * count
-    inputs = np.empty((most, tetris_inputs(rules.cols)), F)
-    table: Any = Afterstates(begins, np.empty(most, np.int64), np.empty(most, F), np.empty(most, np.bool_), inputs)
-    of_rules = rules.rows, rules.piece_set.first, rules.slides, rules.reach, rules.overflow == "clear_first"
-    placed, per_piece = np.stack(pieces, axis=1), rules.n_actions // len(pieces)
-    _fill(boards, placed, lowest, count, per_piece, *of_rules, rules.payments(), table)
-    return Afterstates(begins, *(part[: begins[-1]] for part in table[1:]))
+    most = n * count
+    table: Any = Afterstates(
+        begins=np.zeros(n + 1, np.int64),
+        actions=np.empty(most, np.int64),
+        rewards=np.empty(most, F),
+        over=np.empty(most, np.bool_),
+        inputs=np.empty((most, tetris_inputs(rules.cols)), F),
+    )
+    _fill(
+        boards,
+        np.stack(pieces, axis=1),
+        lowest,
+        count,
+        rules.n_actions // len(pieces),
+        rules.rows,
+        rules.piece_set.first,
+        rules.slides,
+        rules.reach,
+        rules.overflow == "clear_first",
+        rules.payments(),
+        table,
+    )
+    return Afterstates(table.begins, *(part[: table.begins[-1]] for part in table[1:]))

@@ -124,9 +124,8 @@ class AgentTetris(KernelPlayer):
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         layers = Layers._make(map(np.copy, self._layers))  # scratch memory of its own
-        clear_first, placements = way.overflow == "clear_first", np.empty(way.n_actions, np.int64)
-        of_rules = way.piece_set.first, way.rows, way.slides, way.reach, clear_first, self._payments
-        scratch = np.empty(way.cols, U), np.zeros(SCRATCH), placements
+        of_rules = way.piece_set.first, way.rows, way.slides, way.reach, way.overflow == "clear_first", self._payments
+        scratch = np.empty(way.cols, U), np.zeros(SCRATCH), np.empty(way.n_actions, np.int64)
         return decide_tetris, (of_rules, F(self.gamma), layers, *scratch)
 
 

@@ -170,9 +170,8 @@ class Learner(training.Learner):
         return total / len(x)
 
     def arrays(self) -> dict[str, NDArray[np.float32]]:
-        named = [name.split(".") for name in self.averaged.module.state_dict()]  # 0.weight, 0.bias, 1.weight …
-        parts = self.averaged.module.state_dict().values()
-        return {kind + layer: part.cpu().numpy().copy() for (layer, kind), part in zip(named, parts, strict=True)}
+        parts = self.averaged.module.state_dict().items()  # 0.weight, 0.bias, 1.weight …
+        return {"".join(reversed(name.split("."))): part.cpu().numpy().copy() for name, part in parts}
 
     def network(self) -> dict[str, Any]:
         return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}

@@ -44,11 +44,10 @@ class Hyperparameters(StudentHyperparameters):
 class Learner(Student):
     """The student and the last boards that its teachers labelled; one call of `learn` is one round."""
 
-    h: Any  # of `kind`
-    kind: type[StudentHyperparameters] = Hyperparameters
+    h: Hyperparameters
 
     def __init__(self, config: Config, device: str) -> None:
-        h: Any = hyperparameters_of(self.kind, config)
+        h = hyperparameters_of(Hyperparameters, config)
         super().__init__(config, h, device)
         self.exploration_rate = h.exploration_rate
         # Of each round: observations, legal actions, targets of the policy, returns.
@@ -66,16 +65,12 @@ class Learner(Student):
         for _ in range(self.h.gradient_steps):
             rows = torch.randint(len(returns), (self.h.batch_size,), generator=self.random).numpy()
             log_probs, values = self.outputs(take(boards, rows), masks[rows])
-            policy_loss = self.policy_loss(log_probs, self.tensor(targets[rows]))
+            policy_loss = -(self.tensor(targets[rows]) * log_probs).sum(dim=1).mean()
             value_loss = torch.nn.functional.mse_loss(values, self.tensor(returns[rows]))
             self.descend(policy_loss + self.h.vf_coef * value_loss)
             totals += policy_loss.item(), value_loss.item()
         losses = dict(zip(("policy_loss", "value_loss"), (totals / self.h.gradient_steps).tolist(), strict=True))
         return losses | {"temperature": self.teachers.temperature}
-
-    def policy_loss(self, log_probs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The loss of the policy, log-probabilities [n, actions], for the teacher's targets [n, actions]."""
-        return -(targets * log_probs).sum(dim=1).mean()
 
     def state(self) -> dict[str, Any]:
         return super().state() | {"rounds": [list(one) for one in self.rounds]}

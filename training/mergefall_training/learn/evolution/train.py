@@ -169,9 +169,12 @@ class Learner(training.Learner):
         generation = len(self.values)
         change = self._scaled(np.array(self.gaussian.mean)) - self.model
         self.model = self.model + change / min(generation, self.hyperparameters.averaging)
-        spread = float(np.sqrt(candidates.var(axis=0).sum()))
-        figures = {"pieces": float(values.mean()), "best_pieces": float(values.max()), "spread": spread}
-        return figures | {"generation": generation}
+        return {
+            "pieces": float(values.mean()),
+            "best_pieces": float(values.max()),
+            "spread": float(np.sqrt(candidates.var(axis=0).sum())),
+            "generation": generation,
+        }
 
     def play(self, candidates: Vectors) -> NDArray[np.int64]:
         """The number of pieces that each candidate places in each game, int64[population, games]."""

@@ -97,8 +97,7 @@ class Learner(Student):
             loss = loss + weight * teacher_loss
         self.descend(loss)
         clip_fraction = ((ratio - 1).abs() > h.clip_range).float().mean()
-        figures = (policy_loss, value_loss, entropy, clip_fraction, teacher_loss)
-        return np.array([figure.item() for figure in figures])
+        return np.array([figure.item() for figure in (policy_loss, value_loss, entropy, clip_fraction, teacher_loss)])
 
 
 check, train = module_of(Learner)

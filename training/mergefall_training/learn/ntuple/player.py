@@ -34,8 +34,7 @@ def player(
     time_limit: float | None = None,
 ) -> Player:
     """The player of a model; the options are those of `2048/ntuple`."""
-    network = TupleNetwork.unpacked(spec["network"], arrays)
-    return ntuple(network, depth, downgrade, cutoff, table, order, time_limit)
+    return ntuple(TupleNetwork.unpacked(spec["network"], arrays), depth, downgrade, cutoff, table, order, time_limit)
 
 
 def network_of(path: str | os.PathLike[str]) -> TupleNetwork:

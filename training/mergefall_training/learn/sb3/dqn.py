@@ -36,8 +36,7 @@ class AfterstatesDQN(DQN):
             of_actions = partial(network.features_extractor.of_actions, actions=batch.actions[:, 0])
             features = network.extract_features(batch.observations, of_actions)
             values, legal = network.q_net[0].linear(features), features[:, -1:] > 0
-            errors = torch.nn.functional.smooth_l1_loss(values, aims, reduction="none")
-            loss = (errors * legal).mean()
+            loss = (torch.nn.functional.smooth_l1_loss(values, aims, reduction="none") * legal).mean()
             policy.optimizer.zero_grad()
             loss.backward()
             torch.nn.utils.clip_grad_norm_(policy.parameters(), self.max_grad_norm)

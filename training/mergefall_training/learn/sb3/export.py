@@ -42,10 +42,7 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
     if algorithm == "dqn":
         arguments["buffer_size"] = REPLAY_BUFFER
     env = environment(spec["env_id"], spec["env_kwargs"])
-    try:
-        exported = CLASSES[algorithm](policy, env, policy_kwargs=kwargs, device="cpu", **arguments)
-    finally:
-        env.close()
+    exported = CLASSES[algorithm](policy, env, policy_kwargs=kwargs, device="cpu", **arguments)
     exported.policy.load_state_dict(agent.policy.state_dict())
     exported.save(file)
     return exported

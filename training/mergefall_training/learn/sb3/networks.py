@@ -91,8 +91,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
         """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
         most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            lines = self._lines(np.minimum(canonical(boards), most), device)
-            features = self.middle(lines).relu()
+            features = self.middle(self._lines(np.minimum(canonical(boards), most), device)).relu()
             for block in self.blocks:
                 features = features + block(features)
             return self.last(features).relu().float()
@@ -398,8 +397,11 @@ class AfterstatesDQNPolicy(DQNPolicy):
 
 def parameters_of(policy: nn.Module) -> dict[str, Array]:
     """A policy's parameters by name, without those of target networks; shared parameters have one name."""
-    named = policy.named_parameters()
-    return {name: parameter.detach().cpu().numpy().copy() for name, parameter in named if "_target." not in name}
+    return {
+        name: parameter.detach().cpu().numpy().copy()
+        for name, parameter in policy.named_parameters()
+        if "_target." not in name
+    }
 
 
 def set_parameters(policy: nn.Module, arrays: Arrays) -> None:

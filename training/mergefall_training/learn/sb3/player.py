@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from mergefall_training.learn.agents import counted_by
 from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.sb3.networks import policy_class, set_parameters
-from mergefall_training.play.preferences import PreferringPlayer, preferences_of
+from mergefall_training.play.preferences import ModelPlayer
 from mergefall_training.play.workers import environment
 
 
-class PolicyAgent(PreferringPlayer):
+class PolicyAgent(ModelPlayer):
     """A policy of a Stable-Baselines3 algorithm; its preferences are Q-values or log-probabilities.
 
     It plays by the rules that it was trained with, as far as they shape observations and actions.
@@ -34,19 +34,16 @@ class PolicyAgent(PreferringPlayer):
         kwargs: Options = spec["env_kwargs"]
         self.spec, network = spec, spec["network"]
         self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).spaces if name in kwargs}
-        super().__init__(spec["env_id"], self._rules)
         self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
-        env = environment(spec["env_id"], spec["env_kwargs"])
         algorithm = "dqn" if spec["algorithm"] == "dqn" else "maskable-ppo"  # whose network students have
-        policy_kwargs = network.get("policy_kwargs", {})
-        kind, kwargs = policy_class(algorithm, network["policy"], policy_kwargs, spec["env_kwargs"])
-        self.policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **kwargs)
-        env.close()
-        self.log_probabilities = not hasattr(self.policy, "q_net")
-        set_parameters(self.policy, arrays)
-        self.policy.to(device_of(device))
-        self.policy.set_training_mode(False)
+        kind, arguments = policy_class(algorithm, network["policy"], network.get("policy_kwargs"), kwargs)
+        env = environment(spec["env_id"], kwargs)
+        policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **arguments)
+        super().__init__(policy, [], spec["env_id"], self._rules)
+        self.log_probabilities = not hasattr(policy, "q_net")
+        set_parameters(policy, arrays)
+        policy.to(device_of(device))
 
     def with_rules(self, rules: Options) -> Player:
         for name, ours in self._rules.items():
@@ -58,7 +55,7 @@ class PolicyAgent(PreferringPlayer):
 
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         """Log-probabilities, or Q-values in units of the reward."""
-        values = preferences_of(self.policy, observation)
+        values = super().preferences(observation)
         return values if self.log_probabilities else values * self._unit
 
     def search_values(self, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:

@@ -32,8 +32,7 @@ class Infos(Sequence[dict[str, Any]]):
         if isinstance(which, range):
             return [self[i] for i in which]
         if which not in self._made:
-            info = {name: column[which] for name, column in self._columns.items()}
-            self._made[which] = info | {"TimeLimit.truncated": False}
+            self._made[which] = {"TimeLimit.truncated": False} | {n: one[which] for n, one in self._columns.items()}
         return self._made[which]
 
 
@@ -78,11 +77,12 @@ class NativeVecEnv(VecEnv):
         last: dict[int, dict[str, Any]] = {}
         ended = np.flatnonzero(dones)
         for i in ended.tolist():
-            info = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"}
-            info["terminal_observation"] = infos["final_obs"][i]
-            info["TimeLimit.truncated"] = bool(truncated[i] and not terminated[i])
             seconds = round(perf_counter() - self._begun, 6)
-            last[i] = info | {"episode": {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds}}
+            last[i] = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"} | {
+                "terminal_observation": infos["final_obs"][i],
+                "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
+                "episode": {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds},
+            }
         self.returns[ended], self.lengths[ended] = 0, 0
         return observations, paid, dones, Infos(infos, last, self.num_envs)
 
