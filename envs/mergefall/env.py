@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields
 from inspect import Parameter, Signature
+from operator import index
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -68,7 +69,7 @@ class Games:
 class GameEnv(Games, gym.Env[Any, int]):
     """One game. Its arguments are those of `rules_type`, and `shaping` and `render_mode`.
 
-    A game implements `step` and the names below. The state of the game is the one row of `_states` uint64[1, words].
+    A game implements the names below. The state of the game is the one row of `_states` uint64[1, words].
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -79,6 +80,7 @@ class GameEnv(Games, gym.Env[Any, int]):
     _hold: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
     _look: Any  # () -> (observation, info) after a reset
+    _play: Any  # (action) -> what `step` returns without shaping and pictures
     canvas_type: ClassVar[Any]  # (rules) -> what draws a game: `paint` and `frame`, as `tetris.render.Canvas` has them
 
     def __init_subclass__(cls) -> None:
@@ -126,6 +128,18 @@ class GameEnv(Games, gym.Env[Any, int]):
         if self.shaping is not None:
             info["shaping"] = 0.0
         return observation, info
+
+    def step(self, action: int) -> tuple[Observation, float, bool, bool, Info]:
+        """Play one action: (observation, reward, terminated, truncated, info)."""
+        try:
+            action = index(action)
+        except TypeError:
+            self.rules.action_index(action)  # raises, with the reason
+        if not 0 <= action < self._actions:
+            self.rules.action_index(action)
+        if self._plain:
+            return self._play(action)
+        return self._finish(self._prepare(action), self._play(action))
 
     def _prepare(self, action: int) -> float:
         """Before an action is played with shaping or pictures; returns Φ of the state."""

@@ -32,7 +32,7 @@ class GameRules:
     steps_word: ClassVar[int]
     timed = False  # whether something happens while a player does nothing
 
-    # What a game implements, besides `afterstates`, `chance_outcomes`, `seen` and `limits`:
+    # What a game implements, besides `afterstates`, `chance_outcomes`, `seen`, `shown` and `limits`:
     n_actions: Any  # a property
     observations: Any  # (states uint64[n, words]) -> what players see of them, a batch of observations
     view: Any  # (kind "planes" or "flat", observations) -> float32[n, …] of 0 and 1, for `mergefall.wrappers`

@@ -55,12 +55,10 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     """
 
     # Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of
-    # fresh arrays with a row for each game, `rewards`, `terminated` and `truncated` among them. A game implements
-    # `_shown`.
+    # fresh arrays with a row for each game, `rewards`, `terminated` and `truncated` among them.
 
     single_type: ClassVar[type[GameEnv]]
     fewest: ClassVar[int]  # games of a thread: with fewer, waking the thread takes longer than the work
-    _shown: Any  # (seen) -> (the batched observation in it, the infos by key)
 
     def __init__(
         self,
@@ -134,7 +132,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
             self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
         self._paint_all(np.flatnonzero(mask))
-        observations, columns = self._shown(seen)
+        observations, columns = self.rules.shown(seen)
         for column in columns.values():
             column[~mask] = 0
         self._ended[mask] = False
@@ -178,7 +176,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         infos = {}
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
-        observations, columns = self._shown(seen)
+        observations, columns = self.rules.shown(seen)
         infos.update(_infos(columns, paid, np.ones(self.num_envs, dtype=np.bool_)))
         return observations, seen.rewards, seen.terminated, seen.truncated, infos
 
@@ -205,7 +203,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""
         which = np.flatnonzero(self._ended)
-        last, columns = self._shown(type(seen)(*(column[which] for column in seen)))
+        last, columns = self.rules.shown(type(seen)(*(column[which] for column in seen)))
         observations = np.full(self.num_envs, None, dtype=object)
         for i, observation in zip(which, each(last), strict=True):
             observations[i] = observation
@@ -260,7 +258,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """What all games show now: the batched observation that the last reset or step returned."""
         seen = self.rules.seen(self.num_envs)
         self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
-        return self._shown(seen)[0]
+        return self.rules.shown(seen)[0]
 
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Return to states from `clone_state`.

@@ -59,7 +59,6 @@ def _start(state):
 def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
     """States that show these observations; what no observation shows, as the random stream, is 0."""
     states = states_of(name, parts, rules)
-    states[:, words.KEYS], states[:, words.RATES] = rules.keys_words()
     status, place = (parts[part].reshape(len(states), -1).astype(np.int64).T for part in ("status", "place"))
     fields = [game.HELD, game.SPIN, game.PHASE, game.GROUNDED, game.RESETS, game.ROTATION, game.COLUMN, game.ROW]
     states[:, words.FALLING] = sum(value << low for (low, _), value in zip(fields, (*status[:5], *place), strict=True))
@@ -261,7 +260,7 @@ class Keys(KernelPlayer):
                 illegal_limit=1,
             )
             asked, trial = np.zeros((2, words.COLUMNS + rules.cols), U)
-            settings = theirs.slides, theirs.reach, U(theirs.rules_word()), asked, trial, new_work()
+            settings = theirs.slides, theirs.reach, U(theirs.rules_words()[words.RULES]), asked, trial, new_work()
             return self.of.with_rules(asdict(theirs)), theirs, settings
 
         return self._once(("asks", rules), make)

@@ -156,7 +156,8 @@ def states_of(name: str, parts: dict[str, Array], rules: PieceRules) -> NDArray[
     if (wrong := ids[(ids[..., None] != rules.piece_set.drawn).all(axis=-1)]).size:
         raise ValueError(f"{name} got piece {wrong[0]}; expected {rules.pieces_text()}")
     states = np.zeros((len(ids), game.COLUMNS + rules.cols), dtype=np.uint64)
-    states[:, game.RULES] = rules.rules_word()
+    for word, value in rules.rules_words().items():
+        states[:, word] = value
     states[:, game.QUEUE] = (ids << game.NIBBLE_BITS * np.arange(ids.shape[1])).sum(axis=1)
     states[:, game.COLUMNS :] = columns_of(parts["board"])
     if "hold" in parts:

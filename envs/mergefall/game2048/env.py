@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import log2
-from operator import index
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,15 +134,7 @@ class Game2048Env(GameEnv):
         info = {"action_mask": _MASKS[mask](), "score": 0, "max_tile": _TILES[top], "legal": True}
         return self._cells.copy(), info
 
-    def step(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
-        """Play one action: (ranks uint8[rows, cols], reward, terminated, truncated, info)."""
-        try:
-            action = index(action)
-        except TypeError:
-            self.rules.action_index(action)  # raises, with the reason
-        if not 0 <= action < self._actions:
-            self.rules.action_index(action)
-        before = None if self._plain else self._prepare(action)
+    def _play(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
         gain, mask, over, top = self._advance(self._states, 0, action, self._lines)
         legal = gain >= 0
         info = {"action_mask": _MASKS[mask](), "score": self._numbers[SCORE], "max_tile": _TILES[top], "legal": legal}
@@ -152,8 +143,7 @@ class Game2048Env(GameEnv):
         if not self._pays_score:
             goal = self.rules.goal if self.rules.reward == "goal" else None
             reward = log2(1 + reward) if goal is None else float(info["max_tile"] >= goal)
-        played = self._cells.copy(), reward, over, truncated, info
-        return played if before is None else self._finish(before, played)
+        return self._cells.copy(), reward, over, truncated, info
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
         """The keys for `gymnasium.utils.play`: the arrows, and W, A, S, D."""

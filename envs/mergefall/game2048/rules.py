@@ -21,6 +21,7 @@ from mergefall.game2048 import batch, packed, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.rules import GameRules
+from mergefall.typing import Array
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
@@ -137,6 +138,16 @@ class Rules(GameRules):
             max_tiles=np.empty(count, np.int64),
             legal=np.empty(count, np.bool_),
         )
+
+    def shown(self, seen: batch.Seen) -> tuple[NDArray[np.uint8], dict[str, Array]]:
+        ranks = np.ascontiguousarray(seen.cells.view(np.uint8)[:, : self.rows * self.cols])
+        infos = {
+            "action_mask": seen.masks.view(np.int8).reshape(-1, 4),
+            "score": seen.scores,
+            "max_tile": seen.max_tiles,
+            "legal": seen.legal,
+        }
+        return ranks.reshape(-1, self.rows, self.cols), infos
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
         lines = packed.lines_for(self.rows, self.cols)

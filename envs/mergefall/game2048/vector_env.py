@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mergefall.game2048 import batch
 from mergefall.game2048.env import Game2048Env
-from mergefall.typing import Array
 from mergefall.vector import GameVectorEnv
 
 
@@ -27,13 +22,3 @@ class Game2048VectorEnv(GameVectorEnv):
     """
 
     single_type, fewest = Game2048Env, 2048
-
-    def _shown(self, seen: batch.Seen) -> tuple[NDArray[np.uint8], dict[str, Array]]:
-        ranks = seen.cells.view(np.uint8)[:, : self.rules.rows * self.rules.cols]
-        columns = {
-            "action_mask": seen.masks.view(np.int8).reshape(-1, 4),
-            "score": seen.scores,
-            "max_tile": seen.max_tiles,
-            "legal": seen.legal,
-        }
-        return np.ascontiguousarray(ranks).reshape(-1, self.rules.rows, self.rules.cols), columns

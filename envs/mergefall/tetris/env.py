@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any
 
 import numpy as np
@@ -10,16 +9,17 @@ from numpy.typing import NDArray
 
 from mergefall.env import GameEnv, Games
 from mergefall.kernels import direct
-from mergefall.tetris import batch, game
-from mergefall.tetris.game import HOLD, ILLEGAL, LINES, NIBBLE, PIECES, QUEUE, SCORE
+from mergefall.tetris import game
+from mergefall.tetris.game import ILLEGAL
 from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.placements import rest
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
+from mergefall.tetris.seen import HOLD, LINES, PIECE, PIECES, SCORE
 from mergefall.tetris.terms import terms_kernel
 from mergefall.typing import Info
 
-_IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
+_FIRST = np.zeros(1, np.int64)
 
 
 class TetrisGames(Games):
@@ -56,7 +56,61 @@ class TetrisGames(Games):
         return self._own(terms[..., order]), self._own(legal), self._own(over)
 
 
-class TetrisEnv(TetrisGames, GameEnv):
+class PieceGame(Games):
+    """What the single environments of both ways to play have in common: a step, and what it shows."""
+
+    _limit: int
+    derived = "_seen", "_numbers", "_counts", "_mask", "_board", "_queue", "_others", "_chosen", "_advance", "_peek"
+
+    def _hold(self) -> None:
+        rules = self.rules
+        self._seen = seen = rules.seen(1)
+        (shown, _), self._mask, self._numbers = rules.shown(seen), seen.masks[0], seen.numbers[0]
+        self._counts = memoryview(self._numbers)  # pyright: ignore[reportArgumentType]
+        arrays = {name: array[0] for name, array in shown.items() if array.ndim > 1}
+        self._board, self._queue, self._holds = arrays.pop("board"), arrays.pop("queue", None), rules.hold
+        self._others, self._figures = list(arrays.items()), list(rules.own_figures.items())
+        self._hidden = rules.figures.get("multiset")
+        self._chosen = rules.limits(0)[0], rules.reach, seen[:3]
+        self._advance = direct(rules.kernels.step_one, self._states, 0, *self._chosen)
+        self._peek = direct(rules.kernels.look, self._states, _FIRST, seen, rules.reach)
+
+    def _look(self) -> tuple[dict[str, Any], Info]:
+        self._peek(self._states, _FIRST, self._seen, self.rules.reach)
+        return self._shown(True)
+
+    def _play(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
+        legal, over, reward = self._advance(self._states, action, *self._chosen)
+        truncated = not legal and bool(self._states[0, ILLEGAL] >= self._limit)
+        observation, info = self._shown(legal)
+        return observation, reward, over, truncated, info
+
+    def _shown(self, legal: bool) -> tuple[dict[str, Any], Info]:
+        """(observation, info) of what a kernel has written. Most stands here by name, because loops take longer."""
+        numbers, counts = self._numbers, self._counts
+        observation = {"board": self._board.copy(), "piece": numbers[PIECE]}
+        if self._queue is not None:
+            observation["queue"] = self._queue.copy()
+        if self._holds:
+            observation["hold"] = numbers[HOLD]
+        info = {
+            "action_mask": self._mask.copy(),
+            "lines": counts[LINES],
+            "score": counts[SCORE],
+            "pieces": counts[PIECES],
+            "legal": legal,
+        }
+        if self._hidden:
+            info["multiset"] = numbers[self._hidden].copy()
+        if self._others:
+            for name, array in self._others:
+                observation[name] = array.copy()
+            for name, at in self._figures:
+                info[name] = counts[at]
+        return observation, info
+
+
+class TetrisEnv(TetrisGames, PieceGame, GameEnv):
     """
     ## Description
 
@@ -188,61 +242,6 @@ class TetrisEnv(TetrisGames, GameEnv):
     title = "Tetris · mergefall"
     rules_type, library, canvas_type = Rules, LIBRARY, Canvas
     begin = staticmethod(game.begin)
-    derived = "_board", "_next", "_mask", "_numbers", "_arrays", "_reach", "_advance"
-
-    def _hold(self) -> None:
-        boards = np.empty((1, self.rules.rows * self.rules.cols), np.uint8)
-        nexts, masks = np.empty((1, self.rules.preview), np.int64), np.empty((1, self.rules.n_actions), np.int8)
-        self._board = boards.reshape(self.rules.rows, self.rules.cols)
-        self._next, self._mask = nexts[0], masks[0]
-        self._numbers = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
-        self._arrays, self._reach = (boards, nexts, masks), self.rules.reach
-        self._advance = direct(batch.step_one, self._states, 0, self._reach, *self._arrays)
-        self._payments = self.rules.payments().tolist()
-        self._previews, self._hidden = bool(self.rules.preview), self.rules.randomizer == "hidden"
-        self._holds, self._nothing = self.rules.hold, self.rules.n_pieces
-
-    def _look(self) -> tuple[dict[str, Any], Info]:
-        batch.show(
-            self._states[0], game.is_over(self._states[0]), self._reach, self._board.reshape(-1), self._next, self._mask
-        )
-        return self._observation(), self._info(True)
-
-    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
-        """Play one action: (observation, reward, terminated, truncated, info)."""
-        try:
-            action = index(action)
-        except TypeError:
-            self.rules.action_index(action)  # raises, with the reason
-        if not 0 <= action < self._actions:
-            self.rules.action_index(action)
-        before = None if self._plain else self._prepare(action)
-        legal, over, lines = self._advance(self._states, action, self._reach, *self._arrays)
-        truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        played = self._observation(), self._payments[lines], over, truncated, self._info(legal)
-        return played if before is None else self._finish(before, played)
-
-    def _observation(self) -> dict[str, Any]:
-        observation = {"board": self._board.copy(), "piece": _IDS[self._numbers[QUEUE] & NIBBLE]}
-        if self._previews:
-            observation["queue"] = self._next.copy()
-        if self._holds:
-            held = self._numbers[HOLD]
-            observation["hold"] = _IDS[held - 1 if held else self._nothing]
-        return observation
-
-    def _info(self, legal: bool) -> Info:
-        numbers = self._numbers
-        info = {
-            "action_mask": self._mask.copy(),
-            "lines": numbers[LINES],
-            "score": numbers[SCORE],
-            "pieces": numbers[PIECES],
-            "legal": legal,
-        }
-        if self._hidden:
-            info["multiset"] = self.rules.multiset(self._states[0])
-        return info
 
     def keys_to(self, action: int) -> list[int]:
         """Keys that bring the piece of a legal action to rest in its place, without gravity; the last one drops it.

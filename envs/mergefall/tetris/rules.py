@@ -19,6 +19,7 @@ from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, PieceSet, rotations
 from mergefall.tetris.placements import ABOVE, ROTATIONS, SLIDES, rest
 from mergefall.tetris.reach import is_reachable
+from mergefall.tetris.seen import HOLD, LINES, OWN, PIECE, PIECES, SCORE, Seen
 from mergefall.typing import Array
 
 FEWEST_COLS, MOST_COLS = 4, 16
@@ -35,6 +36,16 @@ class PieceRules(GameRules):
     pieces: Any
     randomizer: Any
     preview: int
+    hold: bool
+    reward: Any
+    rewards: ClassVar[tuple[str, ...]]
+    reach: Any = None  # for kernels, see `placements.py`
+    versus: ClassVar[bool] = False  # whether a second half of a state is the opponent's
+    own_numbers: ClassVar[dict[str, slice]] = {}  # what else an observation, and `info`, have of `Seen.numbers`
+    own_figures: ClassVar[dict[str, int]] = {}
+    queue_at: ClassVar[int] = OWN  # where the queue begins there
+    drawn_in_view = ("piece", "queue", "hold")  # in the order of a view
+    illegal_word, steps_word = game.ILLEGAL, game.STEPS
 
     @property
     def piece_set(self) -> PieceSet:
@@ -45,15 +56,114 @@ class PieceRules(GameRules):
     def n_pieces(self) -> int:
         return len(self.piece_set.names)
 
-    def rules_word(self) -> int:
-        """The word RULES of the game's states; what only one way to play has is 0."""
-        return (
+    @property
+    def height(self) -> int:
+        """The rows of a board that is shown."""
+        return self.rows
+
+    @property
+    def more(self) -> tuple[int | None]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return (self.reach,)
+
+    def rules_words(self) -> dict[int, int]:
+        """The words of the game's states that the rules fix."""
+        rules = (
             self.cols << game.COLS_SHIFT
             | self.rows << game.ROWS_SHIFT
             | game.SETS.index(self.pieces) << game.SET_SHIFT
             | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
             | self.preview << game.PREVIEW_SHIFT
         )
+        return {game.RULES: rules}
+
+    def observation_space(self) -> gym.spaces.Dict:
+        spaces: dict[str, gym.Space[Any]] = {
+            "board": gym.spaces.Box(0, 1, (self.height, self.cols), np.uint8),
+            "piece": gym.spaces.Discrete(self.n_pieces),
+        }
+        if self.preview:
+            spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
+        if self.hold:
+            spaces["hold"] = gym.spaces.Discrete(self.n_pieces + 1)
+        return gym.spaces.Dict(spaces)
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """Where the numbers of an observation stand in `Seen.numbers`, by name."""
+        queue = {"queue": slice(self.queue_at, self.queue_at + self.preview)} if self.preview else {}
+        return {"piece": PIECE, **self.own_numbers, **queue} | ({"hold": HOLD} if self.hold else {})
+
+    @property
+    def figures(self) -> dict[str, Any]:
+        """Where the numbers of `info` stand there."""
+        hidden = {"multiset": slice(self.queue_at + self.preview, None)} if self.randomizer == "hidden" else {}
+        return {"lines": LINES, "score": SCORE, "pieces": PIECES, **self.own_figures, **hidden}
+
+    def seen(self, count: int) -> Seen:
+        cells, copies = self.height * self.cols, self.n_pieces if self.randomizer == "hidden" else 0
+        return Seen(
+            boards=np.empty((count, (1 + self.versus) * cells), np.uint8),
+            numbers=np.empty((count, self.queue_at + self.preview + copies), np.int64),
+            masks=np.empty((count, self.n_actions), np.int8),
+            rewards=np.empty(count, np.float64),
+            terminated=np.empty(count, np.bool_),
+            truncated=np.empty(count, np.bool_),
+            legal=np.empty(count, np.bool_),
+        )
+
+    def limits(self, max_steps: int) -> tuple[Any, ...]:
+        return self.rewards.index(self.reward), self.illegal_limit, max_steps, self.reach
+
+    def shown(self, seen: Seen) -> tuple[dict[str, Array], dict[str, Array]]:
+        """(the batched observation in what a step has written, the infos by key)."""
+        sides = seen.boards.reshape(-1, 1 + self.versus, self.height, self.cols).swapaxes(0, 1)
+        boards = zip(("board", "opponent"), sides, strict=False)
+        numbers = {name: seen.numbers[:, at] for name, at in self.numbers.items()}
+        figures = {name: seen.numbers[:, at] for name, at in self.figures.items()}
+        return {**dict(boards), **numbers}, {"action_mask": seen.masks, "legal": seen.legal, **figures}
+
+    def observations(self, states: NDArray[np.uint64]) -> dict[str, Array]:
+        seen = self.seen(len(states))._replace(masks=np.empty((len(states), 0), np.int8))
+        self.kernels.look(states, np.arange(len(states)), seen, self.reach)
+        return self.shown(seen)[0]
+
+    def viewed(self, kind: str, boards: Array, observations: dict[str, Any], *numbers: Array) -> NDArray[np.float32]:
+        """A view of boards [n, k, rows, cols], the pieces of observations, and numbers [n, m]."""
+        one_hot = [
+            np.eye(self.n_pieces + (name == "hold"), dtype=np.float32)[ids]
+            for name in self.drawn_in_view
+            for ids in (np.atleast_2d(np.transpose(observations[name])) if name in observations else ())
+        ]
+        shown, boards = np.concatenate([*one_hot, *numbers], axis=1).astype(np.float32), boards.astype(np.float32)
+        if kind == "planes":
+            constant = np.broadcast_to(shown[:, :, None, None], (*shown.shape, *boards.shape[2:]))
+            return np.concatenate([boards, constant], axis=1)
+        return np.concatenate([boards.reshape(len(boards), np.prod(boards.shape[1:])), shown], axis=1)
+
+    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+        """Valid states: a piece is queued, and a hidden multiset has one of each piece."""
+        states, drawn = np.zeros((count, game.COLUMNS + self.cols), dtype=np.uint64), self.piece_set.drawn
+        for word, value in self.rules_words().items():
+            states[:, word] = value
+        states[:, game.QUEUE] = game.word_of([drawn[0]] * (1 + self.preview))
+        if self.randomizer == "hidden":
+            states[:, game.BAG] = game.word_of([int(piece in drawn) for piece in range(self.n_pieces)])
+        return states
+
+    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+        drawn, known, each = self.piece_set.drawn, 1 + self.preview, self.pieces_text()
+        for word, value in self.rules_words().items():
+            yield "rules word", states[:, word], states[:, word] != value, f"{value:#x}, {self}"
+        queue, hold, bag = states[:, game.QUEUE], states[:, game.HOLD], states[:, game.BAG]
+        wrong = ~np.isin(game.nibbles(queue, known), drawn).all(axis=1) | (queue >> U(game.NIBBLE_BITS * known) > 0)
+        yield "queue", queue, wrong, f"{known} ids of four bits, each {each}"
+        expected = f"0, or an id plus one, the id {each}" if self.hold else "0"
+        yield "hold", hold, (hold > 0) & ~(np.isin(hold - U(1), drawn) & self.hold), expected
+        wrong, expected = bag & ~U(sum(1 << id for id in drawn)) > 0, f"a bit for each piece left, {each}"
+        if self.randomizer == "hidden":
+            wrong = (bag == 0) | (bag & ~U(game.word_of([15 * (id in drawn) for id in range(self.n_pieces)])) > 0)
+            expected = f"copies in four bits for each piece, {each}, and not all 0"
+        yield "bag", bag, wrong, expected
 
     @property
     def heights(self) -> tuple[int, ...]:
@@ -128,8 +238,8 @@ class Rules(PieceRules):
         "overflow": OVERFLOWS,
         "reward": ("lines", "score"),
     }
-    kernels = batch
-    illegal_word, steps_word = game.ILLEGAL, game.STEPS
+    rewards = choices["reward"]
+    kernels = batch.KERNELS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,49 +266,18 @@ class Rules(PieceRules):
         return self.rows if self.placements == "reachable" else 0 if self.hold else None
 
     @property
-    def more(self) -> tuple[int | None]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return (self.reach,)
-
-    @property
     def n_actions(self) -> int:
         per_turn = self.rows + ABOVE if self.placements == "reachable" else SLIDES if self.placements == "slide" else 1
         return (1 + self.hold) * per_turn * ROTATIONS * self.cols
 
-    def observation_space(self) -> gym.spaces.Dict:
-        spaces: dict[str, gym.Space[Any]] = {
-            "board": gym.spaces.Box(0, 1, (self.rows, self.cols), np.uint8),
-            "piece": gym.spaces.Discrete(self.n_pieces),
-        }
-        if self.preview:
-            spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
-        if self.hold:
-            spaces["hold"] = gym.spaces.Discrete(self.n_pieces + 1)
-        return gym.spaces.Dict(spaces)
-
-    def rules_word(self) -> int:
-        """The word RULES of the game's states."""
-        return (
-            super().rules_word()
-            | self.slides << game.SLIDES_BIT
+    def rules_words(self) -> dict[int, int]:
+        flags = (
+            self.slides << game.SLIDES_BIT
             | (self.overflow == "clear_first") << game.CLEAR_FIRST_BIT
             | self.reachable << game.REACHABLE_BIT
             | self.hold << game.HOLD_BIT
         )
-
-    def _blank_states(self, count: int) -> NDArray[np.uint64]:
-        """Valid states: a piece is queued, and a hidden multiset has one of each piece."""
-        states, drawn = np.zeros((count, game.COLUMNS + self.cols), dtype=np.uint64), self.piece_set.drawn
-        states[:, game.RULES] = self.rules_word()
-        states[:, game.QUEUE] = game.word_of([drawn[0]] * (1 + self.preview))
-        if self.randomizer == "hidden":
-            states[:, game.BAG] = game.word_of([int(piece in drawn) for piece in range(self.n_pieces)])
-        return states
-
-    def observations(self, states: NDArray[np.uint64]) -> dict[str, NDArray[Any]]:
-        queue = game.nibbles(states[:, game.QUEUE], 1 + self.preview)
-        shown = {"board": field.boards_of(states[:, game.COLUMNS :], self.rows), "piece": queue[:, 0]}
-        shown |= {"queue": queue[:, 1:]} if self.preview else {}
-        return shown | ({"hold": self.held(states)} if self.hold else {})
+        return {game.RULES: super().rules_words()[game.RULES] | flags}
 
     def held(self, states: NDArray[np.uint64]) -> NDArray[np.int64]:
         """The ids of the held pieces of states uint64[..., words]; the number of ids for none."""
@@ -206,37 +285,7 @@ class Rules(PieceRules):
         return np.where(hold > 0, hold - 1, self.n_pieces)
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
-        board, pieces = observations["board"], np.asarray(observations["piece"])[:, None]
-        if "queue" in observations:
-            pieces = np.concatenate([pieces, observations["queue"]], axis=1)
-        one_hot = np.eye(self.n_pieces, dtype=np.float32)[pieces].reshape(len(pieces), self.n_pieces * pieces.shape[1])
-        if self.hold:
-            held = np.eye(self.n_pieces + 1, dtype=np.float32)[np.asarray(observations["hold"])]
-            one_hot = np.concatenate([one_hot, held], axis=1)
-        if kind == "planes":
-            constant = np.broadcast_to(one_hot[:, :, None, None], (*one_hot.shape, *board.shape[1:]))
-            return np.concatenate([board[:, None].astype(np.float32), constant], axis=1)
-        return np.concatenate([board.reshape(len(board), self.rows * self.cols), one_hot], axis=1)
-
-    def seen(self, count: int) -> batch.Seen:
-        return batch.Seen(
-            boards=np.empty((count, self.rows * self.cols), np.uint8),
-            pieces=np.empty(count, np.int64),
-            nexts=np.empty((count, self.preview), np.int64),
-            holds=np.empty(count, np.int64),
-            rewards=np.empty(count, np.float64),
-            terminated=np.empty(count, np.bool_),
-            truncated=np.empty(count, np.bool_),
-            masks=np.empty((count, self.n_actions), np.int8),
-            lines=np.empty(count, np.int64),
-            scores=np.empty(count, np.int64),
-            placed=np.empty(count, np.int64),
-            legal=np.empty(count, np.bool_),
-            multisets=np.empty((count, self.n_pieces if self.randomizer == "hidden" else 0), np.int64),
-        )
-
-    def limits(self, max_steps: int) -> tuple[Any, ...]:
-        return self.payments(), self.illegal_limit, max_steps, self.reach
+        return self.viewed(kind, observations["board"][:, None], observations)
 
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
@@ -297,27 +346,13 @@ class Rules(PieceRules):
         return bounds(np.append(0, weights.cumsum())), ids
 
     def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
-        word, drawn = self.rules_word(), self.piece_set.drawn
-        yield "rules word", states[:, game.RULES], states[:, game.RULES] != word, f"{word:#x}, {self}"
-        queue, known = states[:, game.QUEUE], 1 + self.preview
-        wrong = ~np.isin(game.nibbles(queue, known), drawn).all(axis=1) | (queue >> U(game.NIBBLE_BITS * known) > 0)
-        yield "queue", queue, wrong, f"{known} ids of four bits, each {self.pieces_text()}"
-        hold = states[:, game.HOLD]
-        expected = f"0, or an id plus one, the id {self.pieces_text()}" if self.hold else "0"
-        yield "hold", hold, (hold > 0) & ~(np.isin(hold - U(1), drawn) & self.hold), expected
+        yield from super()._faults(states)
         keyed = states[:, game.KEYS : game.COLUMNS].max(axis=1)
         yield "words of play by keys", keyed, keyed > 0, "0"
         columns = states[:, game.COLUMNS :]  # more full rows than one piece can fill have no score
         full = np.bitwise_and.reduce(columns, axis=1)
         going = np.bitwise_or.reduce(columns, axis=1) >> U(self.rows) == 0
         yield "full rows", full, going & (full > 0), "none in a game that goes on"
-        bag = states[:, game.BAG]
-        if self.randomizer == "bag7":
-            wrong = bag & ~U(sum(1 << id for id in drawn)) > 0
-            yield "bag", bag, wrong, f"a bit for each piece left, {self.pieces_text()}"
-        elif self.randomizer == "hidden":
-            wrong = (bag == 0) | (bag & ~U(game.word_of([15 * (id in drawn) for id in range(self.n_pieces)])) > 0)
-            yield "bag", bag, wrong, f"copies in four bits for each piece, {self.pieces_text()}, and not all 0"
 
 
 def board_array(board: Any, cols: int | None = None, rows: int | None = None) -> NDArray[np.uint8]:

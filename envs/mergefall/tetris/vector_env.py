@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from mergefall.tetris import batch
 from mergefall.tetris.env import TetrisEnv, TetrisGames
-from mergefall.typing import Array
 from mergefall.vector import GameVectorEnv
 
 
@@ -24,21 +22,3 @@ class TetrisVectorEnv(TetrisGames, GameVectorEnv):
     """
 
     single_type, fewest = TetrisEnv, 1024
-
-    def _shown(self, seen: batch.Seen) -> tuple[dict[str, Array], dict[str, Array]]:
-        board = seen.boards.reshape(-1, self.rules.rows, self.rules.cols)
-        observations: dict[str, Array] = {"board": board, "piece": seen.pieces}
-        columns = {
-            "action_mask": seen.masks,
-            "lines": seen.lines,
-            "score": seen.scores,
-            "pieces": seen.placed,
-            "legal": seen.legal,
-        }
-        if self.rules.preview:
-            observations["queue"] = seen.nexts
-        if self.rules.hold:
-            observations["hold"] = seen.holds
-        if self.rules.randomizer == "hidden":
-            columns["multiset"] = seen.multisets
-        return observations, columns

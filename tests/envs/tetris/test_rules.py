@@ -12,6 +12,7 @@ from mergefall.tetris.field import boards_of, columns_of, read_board
 from mergefall.tetris.pieces import NAMES, PIECE_SETS
 from mergefall.tetris.placements import action_of, list_placements
 from mergefall.tetris.rules import Rules
+from mergefall.tetris.seen import LINES
 from mergefall.tetris.vector_env import TetrisVectorEnv
 
 from .tools import cells, every_action, golden, states_of
@@ -57,7 +58,7 @@ def test_compiled_placements_are_the_references(monkeypatch, cols, rows, pieces,
                 mine = boards_of(after[k, actions][:, game.COLUMNS :], rows + storage)
                 np.testing.assert_array_equal(mine, [plain for plain, *_ in placed])
                 np.testing.assert_array_equal(seen.boards[one][actions].reshape(-1, rows, cols), mine[:, storage:])
-                assert seen.lines[one][actions].tolist() == [lines for _, lines, _, _ in placed]
+                assert seen.numbers[one][actions, LINES].tolist() == [lines for _, lines, _, _ in placed]
                 assert seen.terminated[one][actions].tolist() == [over for *_, over in placed]
         observations, _, _, _, infos = envs.step(np.array([rng.choice(np.flatnonzero(mask)) for mask in masks]))
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 import numpy as np
-from mergefall.tetris import batch, game
+from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
 
 from .. import tools
@@ -27,10 +27,10 @@ def states_of(settings, boards, pieces):
 
 
 def every_action(settings, states):
-    """(states [n, actions, words] after each action, `batch.Seen` with a row for each), as the batch steps them."""
+    """(states [n, actions, words] after each action, `Seen` with a row for each), as the batch steps them."""
     n, actions = len(states), settings.n_actions
     after, seen = np.repeat(states, actions, axis=0), settings.seen(n * actions)
     chosen, fresh = np.tile(np.arange(actions), n), np.zeros(n * actions, np.bool_)
-    rules = settings.payments(), 1 << 40, 0, settings.reach
-    batch.step(0, n * actions, after, chosen, fresh, settings.pool(None), rules, seen)
+    rules = settings.rewards.index(settings.reward), 1 << 40, 0, settings.reach
+    settings.kernels.step(0, n * actions, after, chosen, fresh, settings.pool(None), rules, seen)
     return after.reshape(n, actions, -1), seen

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-from operator import index
 from typing import Any, ClassVar
 
-import numpy as np
-
 from mergefall.env import ARROWS, GameEnv
-from mergefall.kernels import direct
-from mergefall.tetris.game import ATTACK, LINES, NIBBLE, PIECES, QUEUE, SCORE
+from mergefall.tetris.env import PieceGame
 from mergefall.tetris.heuristics import LIBRARY
-from mergefall.tetris.keys import batch, match
+from mergefall.tetris.keys import match
 from mergefall.tetris.keys.render import Canvas
-from mergefall.tetris.keys.rules import KEYS, STATUS, Rules
-from mergefall.typing import Info
+from mergefall.tetris.keys.rules import KEYS, Rules
 
-_IDS = tuple(np.arange(NIBBLE + 1))  # piece ids as NumPy integers: looking them up is faster than making them
 _PRESSED = dict(zip(ARROWS, ("clockwise", "right", "soft drop", "left"), strict=True))
 _PRESSED |= {ord("x"): "clockwise", ord("z"): "counterclockwise", ord("a"): "half turn"}
 _PRESSED |= {ord(" "): "hard drop", ord("c"): "hold", ord("e"): "hold"}
 
 
-class TetrisKeysEnv(GameEnv):
+class TetrisKeysEnv(PieceGame, GameEnv):
     """
     ## Description
 
@@ -143,67 +137,6 @@ class TetrisKeysEnv(GameEnv):
     title = "Tetris by keys · mergefall"
     rules_type, library, canvas_type = Rules, LIBRARY, Canvas
     begin = staticmethod(match.begin)
-    derived = "_board", "_opponent", "_numbers", "_mask", "_words", "_arrays", "_advance"
-
-    def _hold(self) -> None:
-        rules = self.rules
-        boards, masks = np.empty((1, rules.height * rules.cols), np.uint8), np.empty((1, rules.n_actions), np.int8)
-        numbers = np.empty((1, 3 + len(STATUS) + rules.preview), np.int64)  # one array, because each copy takes long
-        opponents = np.empty((1, rules.versus * boards.size), np.uint8)
-        self._board, self._numbers, self._mask = boards.reshape(rules.height, rules.cols), numbers[0], masks[0]
-        self._opponent = opponents.reshape(self._board.shape) if rules.versus else None
-        self._words = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
-        self._arrays = boards, numbers[:, :3], numbers[:, 3:12], numbers[:, 12:], opponents, masks
-        self._advance = direct(batch.step_one, self._states, 0, *self._arrays)
-        self._paid, self._holds, self._previews = rules.rewards.index(rules.reward), rules.hold, bool(rules.preview)
-
-    def _look(self) -> tuple[dict[str, Any], Info]:
-        sides = match.sides(self._states[0])
-        held = batch.show(*sides, *(array[0] for array in self._arrays))
-        return self._observation(held), self._info(True, 0, match.won(*sides))
-
-    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
-        """Play one key: (observation, reward, terminated, truncated, info)."""
-        try:
-            action = index(action)
-        except TypeError:
-            self.rules.action_index(action)  # raises, with the reason
-        if not 0 <= action < self._actions:
-            self.rules.action_index(action)
-        before = None if self._plain else self._prepare(action)
-        held, won, legal, over, *paid, clear = self._advance(self._states, action, *self._arrays)
-        reward = float((*paid, won)[self._paid])
-        played = self._observation(held), reward, over, False, self._info(legal, clear, won)
-        return played if before is None else self._finish(before, played)
-
-    def _observation(self, held: int) -> dict[str, Any]:
-        numbers = self._numbers.copy()
-        observation = {
-            "board": self._board.copy(),
-            "piece": _IDS[self._words[QUEUE] & NIBBLE],
-            "place": numbers[:3],
-            "status": numbers[3:12],
-        }
-        if self._holds:
-            observation["hold"] = _IDS[held]
-        if self._previews:
-            observation["queue"] = numbers[12:]
-        if self._opponent is not None:
-            observation["opponent"] = self._opponent.copy()
-        return observation
-
-    def _info(self, legal: bool, clear: int, won: int) -> Info:
-        words = self._words
-        info: Info = {
-            "action_mask": self._mask.copy(),
-            "lines": words[LINES],
-            "score": words[SCORE],
-            "pieces": words[PIECES],
-            "attack": words[ATTACK],
-            "clear": clear,
-            "legal": legal,
-        }
-        return info if self._opponent is None else info | {"won": won}
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
         """The keys for `gymnasium.utils.play`: arrows, space, Z and X to turn, A for half a turn, C or E to hold."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from mergefall.tetris.keys import batch
 from mergefall.tetris.keys.env import TetrisKeysEnv
-from mergefall.typing import Array
 from mergefall.vector import GameVectorEnv
 
 
@@ -24,15 +22,3 @@ class TetrisKeysVectorEnv(GameVectorEnv):
     """
 
     single_type, fewest = TetrisKeysEnv, 1024
-
-    def _shown(self, seen: batch.Seen) -> tuple[dict[str, Array], dict[str, Array]]:
-        columns = {
-            "action_mask": seen.masks,
-            "lines": seen.lines,
-            "score": seen.scores,
-            "pieces": seen.placed,
-            "attack": seen.attacks,
-            "clear": seen.clears,
-            "legal": seen.legal,
-        }
-        return self.rules.shown(seen), columns | ({"won": seen.victories} if self.rules.versus else {})

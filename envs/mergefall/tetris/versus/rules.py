@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mergefall.tetris.game import FALLING, OVER_BIT
 from mergefall.tetris.keys import rules as sides
+from mergefall.tetris.keys.batch import WON
 from mergefall.tetris.keys.rules import Garbage
 
 REWARDS = (*sides.REWARDS, "win")
@@ -27,6 +28,7 @@ class Rules(sides.Rules):
     choices: ClassVar = sides.Rules.choices | {"reward": REWARDS}
     rewards = REWARDS
     versus = True
+    own_figures: ClassVar = sides.Rules.own_figures | {"won": WON}
 
     def __post_init__(self) -> None:
         super().__post_init__()
