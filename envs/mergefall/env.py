@@ -66,14 +66,56 @@ class Games:
         return self._own(self._states).copy()
 
 
-class GameEnv(Games, gym.Env[Any, int]):
+class Pictures:
+    """What shows one game, the first row of `_states`."""
+
+    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
+    title: ClassVar[str]  # of the window
+    canvas_type: ClassVar[Any]  # (rules) -> what draws a game: `paint` and `frame`, as `tetris.render.Canvas` has them
+    rules: Any
+    render_mode: str | None
+    _states: NDArray[np.uint64]
+    _window: Any = None
+
+    def _begin_pictures(self, render_mode: str | None) -> None:
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
+        self.render_mode, self._canvas = render_mode, self.canvas_type(self.rules)
+
+    def _paint(self, action: int | None) -> None:
+        """Called before an action is played, and with None in a new state."""
+        if self.render_mode is not None:
+            self._canvas.paint(self._states[0], action)
+
+    def _show(self) -> None:
+        """Called after each change."""
+        if self.render_mode == "human":
+            self.render()
+
+    def render(self) -> Any:
+        """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); `"human"` shows it in a window."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
+            return None
+        frame = self._canvas.frame(self._states[0], self.render_mode)
+        if self.render_mode != "human":
+            return frame
+        if self._window is None:
+            self._window = Window(self.title, self.metadata["render_fps"], frame.get_size())
+        return self._window.show(frame)
+
+    def close(self) -> None:
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+
+class GameEnv(Games, Pictures, gym.Env[Any, int]):
     """One game. Its arguments are those of `rules_type`, and `shaping` and `render_mode`.
 
     A game implements the names below. The state of the game is the one row of `_states` uint64[1, words].
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}  # pyright: ignore[reportIncompatibleVariableOverride]
-    title: ClassVar[str]  # of the window
     rules_type: ClassVar[Any]  # the game's `Rules`
     library: ClassVar[Library[Any]]  # the game's heuristics, for shaping
     begin: ClassVar[Any]  # the kernel (state, starts, drawn)
@@ -81,7 +123,6 @@ class GameEnv(Games, gym.Env[Any, int]):
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
     _look: Any  # () -> (observation, info) after a reset
     _play: Any  # (action) -> what `step` returns without shaping and pictures
-    canvas_type: ClassVar[Any]  # (rules) -> what draws a game: `paint` and `frame`, as `tetris.render.Canvas` has them
 
     def __init_subclass__(cls) -> None:
         """Show the arguments where `help` and editors look for them."""
@@ -93,10 +134,8 @@ class GameEnv(Games, gym.Env[Any, int]):
     def __init__(
         self, *values: Any, shaping: Options | None = None, render_mode: str | None = None, **arguments: Any
     ) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
         self.rules = self.rules_type(*values, **arguments)
-        self.render_mode = render_mode
+        self._begin_pictures(render_mode)
         self.shaping = Shaping.read(shaping, self.rules, self.library)
         self.observation_space = self.rules.observation_space()
         self.action_space = self.rules.action_space()
@@ -104,8 +143,6 @@ class GameEnv(Games, gym.Env[Any, int]):
         self._plain = shaping is None and render_mode is None
         self._pool = self.rules.pool(None)
         self._states = self.rules.new_states(1)
-        self._window: Any = None
-        self._canvas = self.canvas_type(self.rules)
         self._hold()
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
@@ -120,10 +157,8 @@ class GameEnv(Games, gym.Env[Any, int]):
         if seed is not None:
             self._states[0, STREAM] = stream_from_seed(seed)
         self.begin(self._states[0], self._pool if start is None else start[None], start is None)
-        if self.render_mode is not None:
-            self._canvas.paint(self._states[0], None)
-        if self.render_mode == "human":
-            self.render()
+        self._paint(None)
+        self._show()
         observation, info = self._look()
         if self.shaping is not None:
             info["shaping"] = 0.0
@@ -143,14 +178,12 @@ class GameEnv(Games, gym.Env[Any, int]):
 
     def _prepare(self, action: int) -> float:
         """Before an action is played with shaping or pictures; returns Φ of the state."""
-        if self.render_mode is not None:
-            self._canvas.paint(self._states[0], action)
+        self._paint(action)
         return 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
 
     def _finish(self, before: float, played: Any) -> Any:
         """What `step` returns with shaping or pictures; `before`: what `_prepare` returned."""
-        if self.render_mode == "human":
-            self.render()
+        self._show()
         if self.shaping is None:
             return played
         observation, reward, terminated, truncated, info = played
@@ -163,8 +196,7 @@ class GameEnv(Games, gym.Env[Any, int]):
     def restore_state(self, state: NDArray[np.uint64]) -> None:
         """Return to a state from `clone_state`; raises ValueError for a state of other rules, or a damaged one."""
         self._states[0] = self.rules.restored(state, self._states[0])
-        if self.render_mode is not None:
-            self._canvas.paint(self._states[0], None)
+        self._paint(None)
 
     def chance_outcomes(self, action: int) -> tuple[Observation, NDArray[np.float64]]:
         """Every observation that chance can make of an action's afterstate, with its probability.
@@ -186,23 +218,6 @@ class GameEnv(Games, gym.Env[Any, int]):
             raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
         outcomes = self.rules.chance_outcomes(boards[action], self._states[0], action)
         return outcomes.observations, outcomes.probabilities
-
-    def render(self) -> Any:
-        """The game as text (`"ansi"`) or uint8[height, width, 3] (`"rgb_array"`); `"human"` shows it in a window."""
-        if self.render_mode is None:
-            gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
-            return None
-        frame = self._canvas.frame(self._states[0], self.render_mode)
-        if self.render_mode != "human":
-            return frame
-        if self._window is None:
-            self._window = Window(self.title, self.metadata["render_fps"], frame.get_size())
-        return self._window.show(frame)
-
-    def close(self) -> None:
-        if self._window is not None:
-            self._window.close()
-            self._window = None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name not in self.derived} | {"_window": None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
@@ -87,13 +88,13 @@ class PieceRules(GameRules):
             spaces["hold"] = gym.spaces.Discrete(self.n_pieces + 1)
         return gym.spaces.Dict(spaces)
 
-    @property
+    @cached_property
     def numbers(self) -> dict[str, Any]:
         """Where the numbers of an observation stand in `Seen.numbers`, by name."""
         queue = {"queue": slice(self.queue_at, self.queue_at + self.preview)} if self.preview else {}
         return {"piece": PIECE, **self.own_numbers, **queue} | ({"hold": HOLD} if self.hold else {})
 
-    @property
+    @cached_property
     def figures(self) -> dict[str, Any]:
         """Where the numbers of `info` stand there."""
         hidden = {"multiset": slice(self.queue_at + self.preview, None)} if self.randomizer == "hidden" else {}

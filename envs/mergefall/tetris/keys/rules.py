@@ -149,7 +149,7 @@ class Rules(PieceRules):
         after, seen = states.repeat(size[1], axis=0), self.seen(size[0] * size[1])
         keys, fresh = np.tile(np.arange(size[1]), size[0]), np.zeros(len(after), np.bool_)
         self.kernels.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
-        boards = seen.boards.reshape(*size, self.height, self.cols)
+        boards = self.shown(seen)[0]["board"].reshape(*size, self.height, self.cols)
         return boards, *(part.reshape(size) for part in (seen.rewards, seen.legal, seen.terminated))
 
     def chance_outcomes(self, board: Any, state: Any, action: int) -> Any:
