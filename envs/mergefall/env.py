@@ -22,6 +22,8 @@ from mergefall.words import stream_from_seed
 
 ARROWS = tuple(1 << 30 | scancode for scancode in (82, 79, 81, 80))  # SDL's key codes: up, right, down, left
 
+FIRST = np.zeros(1, np.int64)  # the games of a single environment, by index
+
 
 class Games:
     """What the single environment and the batch have in common. Arrays of a batch begin with an axis for its games."""
@@ -118,7 +120,6 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
 
     rules_type: ClassVar[Any]  # the game's `Rules`
     library: ClassVar[Library[Any]]  # the game's heuristics, for shaping
-    begin: ClassVar[Any]  # the kernel (state, starts, drawn)
     _hold: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
     _look: Any  # () -> (observation, info) after a reset
@@ -156,7 +157,8 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         super().reset(seed=seed)
         if seed is not None:
             self._states[0, STREAM] = stream_from_seed(seed)
-        self.begin(self._states[0], self._pool if start is None else start[None], start is None)
+        starts = self._pool if start is None else start[None]
+        self.rules.kernels.begin(self._states, FIRST, starts, start is None)
         self._paint(None)
         self._show()
         observation, info = self._look()

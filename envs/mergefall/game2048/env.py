@@ -119,7 +119,6 @@ class Game2048Env(GameEnv):
 
     title = "2048 · mergefall"
     rules_type, library, canvas_type = Rules, LIBRARY, Canvas
-    begin = staticmethod(core.begin)
     derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
 
     def _hold(self) -> None:

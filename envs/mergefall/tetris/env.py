@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.env import GameEnv, Games
+from mergefall.env import FIRST, GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import game
 from mergefall.tetris.game import ILLEGAL
@@ -18,8 +18,6 @@ from mergefall.tetris.rules import Rules
 from mergefall.tetris.seen import HOLD, LINES, PIECE, PIECES, SCORE
 from mergefall.tetris.terms import terms_kernel
 from mergefall.typing import Info
-
-_FIRST = np.zeros(1, np.int64)
 
 
 class TetrisGames(Games):
@@ -73,10 +71,10 @@ class PieceGame(Games):
         self._hidden = rules.figures.get("multiset")
         self._chosen = rules.limits(0)[0], rules.reach, seen[:3]
         self._advance = direct(rules.kernels.step_one, self._states, 0, *self._chosen)
-        self._peek = direct(rules.kernels.look, self._states, _FIRST, seen, rules.reach)
+        self._peek = direct(rules.kernels.look, self._states, FIRST, seen, rules.reach)
 
     def _look(self) -> tuple[dict[str, Any], Info]:
-        self._peek(self._states, _FIRST, self._seen, self.rules.reach)
+        self._peek(self._states, FIRST, self._seen, self.rules.reach)
         return self._shown(True)
 
     def _play(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
@@ -241,7 +239,6 @@ class TetrisEnv(TetrisGames, PieceGame, GameEnv):
 
     title = "Tetris · mergefall"
     rules_type, library, canvas_type = Rules, LIBRARY, Canvas
-    begin = staticmethod(game.begin)
 
     def keys_to(self, action: int) -> list[int]:
         """Keys that bring the piece of a legal action to rest in its place, without gravity; the last one drops it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,8 +107,8 @@ def identify(cells: object) -> tuple[str, int]:
     raise ValueError(f"cells {cells!r} are no known piece; expected the (row, column) cells of one of {NAMES}")
 
 
-def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
-    widths, heights = (np.zeros((len(NAMES), 4), dtype=np.int64) for _ in range(2))
+def _tables() -> tuple[NDArray[Any], ...]:
+    widths, heights, offsets = (np.zeros((len(NAMES), 4), dtype=np.int64) for _ in range(3))
     masks = np.zeros((len(NAMES), 4, 5), dtype=np.uint64)
     bottoms, sizes = np.zeros((len(NAMES), 4, 5), dtype=np.int64), np.zeros(len(NAMES), dtype=np.int64)
     for piece, name in enumerate(NAMES):
@@ -115,15 +116,16 @@ def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint64],
         for rotation, cells in enumerate(rotations(name)):
             height = 1 + max(row for row, _ in cells)
             heights[piece, rotation] = height
+            offsets[piece, rotation] = sum(height - 1 - row for row, _ in cells)
             widths[piece, rotation] = 1 + max(column for _, column in cells)
             for row, column in cells:
                 masks[piece, rotation, column] |= np.uint64(1 << (height - 1 - row))
             for column in range(widths[piece, rotation]):
                 bottoms[piece, rotation, column] = min(height - 1 - r for r, c in cells if c == column)
-    return widths, heights, masks, bottoms, sizes
+    return widths, heights, masks, bottoms, sizes, offsets
 
 
 # WIDTHS (0 for a rotation that repeats another) and HEIGHTS by piece and rotation. MASKS and BOTTOMS by piece, rotation
 # and column: the column's cells as bits, bit 0 the piece's bottom row, and the row of its lowest cell. SIZES: number of
-# cells by piece.
-WIDTHS, HEIGHTS, MASKS, BOTTOMS, SIZES = _tables()
+# cells by piece. OFFSETS: sum of the cells' heights above the lowest one, by piece and rotation.
+WIDTHS, HEIGHTS, MASKS, BOTTOMS, SIZES, OFFSETS = _tables()

@@ -82,6 +82,8 @@ class PieceRules(GameRules):
             "board": gym.spaces.Box(0, 1, (self.height, self.cols), np.uint8),
             "piece": gym.spaces.Discrete(self.n_pieces),
         }
+        if self.versus:
+            spaces["opponent"] = spaces["board"]
         if self.preview:
             spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
         if self.hold:
@@ -166,17 +168,12 @@ class PieceRules(GameRules):
             expected = f"copies in four bits for each piece, {each}, and not all 0"
         yield "bag", bag, wrong, expected
 
-    @property
-    def heights(self) -> tuple[int, ...]:
-        """The numbers of rows that the `board` of `reset` options may have."""
-        return (self.rows,)
-
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
         """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""
         start = self._no_start()
         if "board" in given:
             board = board_array(given["board"])
-            if board.shape not in (shapes := [(rows, self.cols) for rows in self.heights]):
+            if board.shape not in (shapes := [(rows, self.cols) for rows in dict.fromkeys((self.height, self.rows))]):
                 raise ValueError(f"board has shape {board.shape}; expected {' or '.join(map(str, shapes))}")
             if (full := board.all(axis=1)).any():
                 raise ValueError(f"row {int(full.argmax())} of board is full; expected no full rows")

@@ -15,16 +15,10 @@ import numpy as np
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of
 from mergefall.tetris.heuristics.base import Heuristic, Memo
-from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
+from mergefall.tetris.pieces import HEIGHTS, MASKS, OFFSETS, SIZES, WIDTHS
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
-
-# Σ over a piece's cells of their height above its lowest cell, by piece and rotation.
-OFFSETS = np.zeros(HEIGHTS.shape, dtype=np.int64)
-for _piece, _name in enumerate(NAMES):
-    for _rotation, _cells in enumerate(rotations(_name)):
-        OFFSETS[_piece, _rotation] = sum(HEIGHTS[_piece, _rotation] - 1 - row for row, _ in _cells)
 
 
 @kernel

@@ -15,17 +15,14 @@ import numpy as np
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
 from mergefall.tetris.heuristics.base import Heuristic, Memo
-from mergefall.tetris.pieces import HEIGHTS, MASKS, NAMES, SIZES, WIDTHS, rotations
+from mergefall.tetris.pieces import HEIGHTS, MASKS, OFFSETS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.words import popcount
 
 U = np.uint64
 
 # Mean height of a piece's cells above the row of its lowest one, by piece and rotation.
-MIDDLES = np.zeros(HEIGHTS.shape)
-for _piece, _name in enumerate(NAMES):
-    for _rotation, _cells in enumerate(rotations(_name)):
-        MIDDLES[_piece, _rotation] = HEIGHTS[_piece, _rotation] - 1 - np.mean([row for row, _ in _cells])
+MIDDLES = OFFSETS / SIZES[:, None]
 
 # Four counts packed into one word, so that they are added at once: bits 0-15 heights, 16-31 cover (`of_column`), 32-47
 # spaces beside holes, 48-63 roughness, which may be negative.

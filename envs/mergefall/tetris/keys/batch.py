@@ -50,17 +50,11 @@ def play(state, key, reward, reach, numbers):
 
 
 @kernel
-def is_over(state):
-    own, other = match.sides(state)
-    return match.is_over(own, other)
-
-
-@kernel
 def write_mask(state, over, reach, mask):
     game.write_mask(match.sides(state)[0], over, mask)
 
 
-KERNELS = kernels_of(match.begin, play, show, is_over, write_mask)
+KERNELS = kernels_of(match.begin, play, show, match.is_over, write_mask)
 
 
 @kernel

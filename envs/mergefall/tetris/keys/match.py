@@ -26,8 +26,9 @@ def sides(state):
     return state[:half], state[half:]
 
 
-@kernel(forceinline=True)
-def is_over(own, other):
+@kernel
+def is_over(state):
+    own, other = sides(state)
     return words.is_over(own) or (other.size > 0 and words.is_over(other))
 
 
@@ -66,7 +67,7 @@ def answer(own, other, sent):
 def step(own, other, key):
     """Play a key, and in a match the opponent's: (legal, whether it is over, points, `Lock`, the opponent's `Lock`)."""
     locked = Lock(0, 0, 0, 0)
-    if other.size and is_over(own, other):
+    if other.size and (words.is_over(own) or words.is_over(other)):
         return False, True, 0, locked, locked
     legal, over, points, own_lock = game.step(own, key)
     if other.size:

@@ -125,10 +125,6 @@ class Rules(PieceRules):
         """The rows of the field and those above it."""
         return self.rows + STORAGE
 
-    @property
-    def heights(self) -> tuple[int, ...]:
-        return self.height, self.rows
-
     def observation_space(self) -> gym.spaces.Dict:
         place = gym.spaces.MultiDiscrete([4, self.cols, self.height + STORAGE])
         status = gym.spaces.Box(0, ONE - 1, (len(STATUS),), np.int64)

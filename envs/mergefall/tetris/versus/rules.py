@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Literal
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -40,10 +39,6 @@ class Rules(sides.Rules):
         """The rules of one side."""
         own = {one.name: getattr(self, one.name) for one in fields(sides.Rules) if one.name != "reward"}
         return sides.Rules(**own)
-
-    def observation_space(self) -> gym.spaces.Dict:
-        spaces = super().observation_space()
-        return gym.spaces.Dict({**spaces.spaces, "opponent": spaces["board"]})
 
     def _blank_states(self, count: int) -> NDArray[np.uint64]:
         return np.concatenate([super()._blank_states(count)] * 2, axis=1)
