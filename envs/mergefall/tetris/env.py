@@ -87,10 +87,6 @@ class PieceGame(Games):
         """(observation, info) of what a kernel has written. Most stands here by name, because loops take longer."""
         numbers, counts = self._numbers, self._counts
         observation = {"board": self._board.copy(), "piece": numbers[PIECE]}
-        if self._queue is not None:
-            observation["queue"] = self._queue.copy()
-        if self._holds:
-            observation["hold"] = numbers[HOLD]
         info = {
             "action_mask": self._mask.copy(),
             "lines": counts[LINES],
@@ -98,13 +94,17 @@ class PieceGame(Games):
             "pieces": counts[PIECES],
             "legal": legal,
         }
-        if self._hidden:
-            info["multiset"] = numbers[self._hidden].copy()
-        if self._others:
+        if self._others:  # by keys
             for name, array in self._others:
                 observation[name] = array.copy()
             for name, at in self._figures:
                 info[name] = counts[at]
+        if self._holds:
+            observation["hold"] = numbers[HOLD]
+        if self._queue is not None:
+            observation["queue"] = self._queue.copy()
+        if self._hidden:
+            info["multiset"] = numbers[self._hidden].copy()
         return observation, info
 
 

@@ -94,7 +94,7 @@ class PieceRules(GameRules):
     def numbers(self) -> dict[str, Any]:
         """Where the numbers of an observation stand in `Seen.numbers`, by name."""
         queue = {"queue": slice(self.queue_at, self.queue_at + self.preview)} if self.preview else {}
-        return {"piece": PIECE, **self.own_numbers, **queue} | ({"hold": HOLD} if self.hold else {})
+        return {"piece": PIECE, **self.own_numbers, **({"hold": HOLD} if self.hold else {}), **queue}
 
     @cached_property
     def figures(self) -> dict[str, Any]:
@@ -120,10 +120,10 @@ class PieceRules(GameRules):
     def shown(self, seen: Seen) -> tuple[dict[str, Array], dict[str, Array]]:
         """(the batched observation in what a step has written, the infos by key)."""
         sides = seen.boards.reshape(-1, 1 + self.versus, self.height, self.cols).swapaxes(0, 1)
-        boards = zip(("board", "opponent"), sides, strict=False)
         numbers = {name: seen.numbers[:, at] for name, at in self.numbers.items()}
         figures = {name: seen.numbers[:, at] for name, at in self.figures.items()}
-        return {**dict(boards), **numbers}, {"action_mask": seen.masks, "legal": seen.legal, **figures}
+        observations = {"board": sides[0], **numbers} | ({"opponent": sides[1]} if self.versus else {})
+        return observations, {"action_mask": seen.masks, "legal": seen.legal, **figures}
 
     def observations(self, states: NDArray[np.uint64]) -> dict[str, Array]:
         seen = self.seen(len(states))._replace(masks=np.empty((len(states), 0), np.int8))
