@@ -13,6 +13,7 @@ kernels anew, and one warning says so.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import pickle
 import sys
@@ -20,7 +21,10 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, cached_property
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
@@ -31,7 +35,7 @@ from llvmlite import ir
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import config
 from numba.core.caching import CompileResultCacheImpl, NullCache
-from numba.core.serialize import dumps
+from numba.core.serialize import NumbaPickler
 from numba.extending import intrinsic
 from numba.misc.appdirs import AppDirs
 
@@ -150,7 +154,8 @@ class _KernelCache(NullCache):
 
     def _name(self, sig: Any, target_context: Any) -> str:
         machine = (numba.__version__, sys.implementation.cache_tag, target_context.codegen().magic_tuple())
-        key = repr((self._fingerprint, sig, _named_tuples(sig), machine))
+        fields = [(one.__module__, one._fields) for one in _named_tuples(sig)]
+        key = repr((self._fingerprint, sig, fields, machine))
         return f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -159,7 +164,8 @@ class _KernelCache(NullCache):
         for folder in self._folders():
             content = _content(folder / name)
             if content is not None:
-                return self._code.rebuild(target_context, pickle.loads(content))
+                with suppress(AttributeError, ImportError):  # a class is not where it was
+                    return self._code.rebuild(target_context, _Unpickler(content, sig).load())
         self._notice = threading.Timer(SLOW_COMPILE, _say_slow)
         self._notice.daemon = True
         self._notice.start()
@@ -170,11 +176,12 @@ class _KernelCache(NullCache):
         folders = self._folders()
         if not folders or not self._code.check_cachable(cres):
             return
-        content = dumps(self._code.reduce(cres))
+        content = io.BytesIO()
+        _Pickler(content).dump(self._code.reduce(cres))
         failures = []
         for folder in folders:
             try:
-                return _write(folder / self._name(sig, cres.target_context), content)
+                return _write(folder / self._name(sig, cres.target_context), content.getvalue())
             except OSError as error:  # read-only, full, or something else of this name
                 failures.append(str(error))
         if not _KernelCache.warned:
@@ -187,11 +194,34 @@ class _KernelCache(NullCache):
             )
 
 
-def _named_tuples(kinds: Any) -> tuple[Any, ...]:
-    """The modules and fields of a signature's named tuples, which its text does not show."""
-    named = isinstance(kinds, types.NamedTuple | types.NamedUniTuple)
-    own = (kinds.instance_class.__module__, kinds.fields) if named else ()
-    return (*own, *map(_named_tuples, getattr(kinds, "types", kinds if isinstance(kinds, tuple) else ())))
+def _named_tuples(kinds: Any) -> list[Any]:
+    """The classes of a signature's named tuples; its text shows their names alone."""
+    own = [kinds.instance_class] if isinstance(kinds, types.NamedTuple | types.NamedUniTuple) else []
+    return sum(map(_named_tuples, getattr(kinds, "types", kinds if isinstance(kinds, tuple) else ())), own)
+
+
+class _Pickler(NumbaPickler):
+    """Writes the classes of named tuples by name.
+
+    Numba writes a class by value if its module is `__main__` or was loaded twice. What is read then is another class,
+    so no kernel that is compiled anew could pass its tuples to one from the cache.
+    """
+
+    def persistent_id(self, obj: Any) -> tuple[str, str] | None:
+        named = isinstance(obj, type) and issubclass(obj, tuple) and hasattr(obj, "_fields")
+        return (obj.__module__, obj.__qualname__) if named else None
+
+
+class _Unpickler(pickle.Unpickler):
+    """Takes the classes of named tuples from the signature, and others from their modules."""
+
+    def __init__(self, content: bytes, sig: Any) -> None:
+        super().__init__(io.BytesIO(content))
+        self._classes = {(one.__module__, one.__qualname__): one for one in _named_tuples(sig)}
+
+    def persistent_load(self, pid: tuple[str, str]) -> Any:
+        module, name = pid
+        return self._classes.get(pid) or attrgetter(name)(import_module(module))
 
 
 def _content(path: Path) -> bytes | None:
@@ -223,8 +253,7 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
         function: a function over integers, floats, arrays and tuples.
         options: Numba's, such as `forceinline` and `inline`. Kernels release Python's lock (`nogil`).
 
-    A kernel that calls itself must pass arguments of the types that it received. Do not pass literals: they have other
-    types, and Numba crashes when it loads kernels from its cache that call each other in a circle.
+    A kernel that calls itself must pass arguments of the types that it received.
     """
     if function is None:
         return lambda decorated: kernel(decorated, **options)
@@ -232,6 +261,11 @@ def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
     options = {"nogil": True, "no_cfunc_wrapper": True, **options}
     dispatcher: Any = cast(Any, numba.njit)(**options)(function)
     dispatcher._cache = _KernelCache(dispatcher)
+    # Numba compiles a kernel once more for each literal that another passes to it.
+    called = dispatcher.get_call_template
+    dispatcher.get_call_template = lambda args, kws: called(
+        tuple(map(types.unliteral, args)), {name: types.unliteral(kind) for name, kind in kws.items()}
+    )
     return dispatcher
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import mergefall
 import pytest
+from mergefall.kernels import kernel
 
 CALLEE = """
 from mergefall.kernels import kernel
@@ -146,6 +147,47 @@ def test_kernels_of_one_factory_compiled_by_two_processes_stay_apart(tmp_path):
     assert found(10) == [30]
     assert found(20) == [60]
     assert found(10, 20) == [30, 60]
+
+
+NAMED = """
+from typing import NamedTuple
+from mergefall.kernels import kernel
+class Pair(NamedTuple):
+    left: int
+    right: float
+@kernel
+def inner(pair):
+    return Pair(pair.left + 1, pair.right)
+@kernel
+def outer(pair):
+    return inner(pair).left + {step}
+"""
+SCRIPT = "exec(compile(open('named.py').read(), 'named.py', 'exec'))"
+TWICE = "import sys, named; from named import *; del sys.modules['named']; import named"
+
+
+@pytest.mark.parametrize("code", [SCRIPT, TWICE])
+def test_kernels_from_the_cache_take_the_named_tuples_of_this_process(tmp_path, monkeypatch, code):
+    """Numba would keep the class of a script, or of a module that was loaded twice, by value: as one of its own."""
+    monkeypatch.chdir(tmp_path)
+    code += "; print(outer(Pair(1, 2.0)), sum(inner._cache_hits.values()))"
+    (tmp_path / "named.py").write_text(NAMED.format(step=10))
+    assert printed(tmp_path, code) == [12, 0]
+    (tmp_path / "named.py").write_text(NAMED.format(step=20))
+    assert printed(tmp_path, code) == [22, 1]
+
+
+def test_a_literal_has_no_type_of_its_own():
+    @kernel
+    def callee(x, flag):
+        return x if flag else -x
+
+    @kernel
+    def caller(x):
+        return callee(3, True) + callee(2, flag=False) + callee(x, x > 5)
+
+    assert caller(7) == 8
+    assert len(callee.signatures) == 1
 
 
 ONE = "from mergefall.kernels import borrow, kernel\n@kernel\ndef twice(x):\n    return 2 * x\nprint(twice(4))\n"
