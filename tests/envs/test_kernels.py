@@ -1,5 +1,8 @@
 """The kernels' cache: never stale, whichever file was edited, and shared by processes."""
 
+import contextlib
+import importlib
+import io
 import os
 import subprocess
 import sys
@@ -7,7 +10,9 @@ from pathlib import Path
 
 import mergefall
 import pytest
+from mergefall import kernels
 from mergefall.kernels import kernel
+from numba.core import config
 
 CALLEE = """
 from mergefall.kernels import kernel
@@ -81,30 +86,41 @@ def printed(folder, code):
 
 
 @pytest.fixture
-def run(tmp_path):
-    package = tmp_path / "toy"
-    package.mkdir()
-    (package / "__init__.py").touch()
-    (package / "caller.py").write_text(CALLER)
+def printed_here(tmp_path, monkeypatch):
+    """The numbers that code prints whose modules are loaded anew, so that its kernels know of the cache alone."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def run(code):
+        for name in [name for name in sys.modules if name.partition(".")[0] in ("loops", "named", "one", "toy")]:
+            del sys.modules[name]
+        importlib.invalidate_caches()
+        with contextlib.redirect_stdout(io.StringIO()) as output:
+            exec(code, {})
+        return list(map(int, output.getvalue().split()))
+
+    yield run
+    run("")
+
+
+def test_editing_a_callee_in_another_file_is_seen(tmp_path, printed_here):
+    """Numba's own cache would return 11 the third time: it looks at the caller's file alone."""
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy" / "caller.py").write_text(CALLER)
 
     def edited(step):
-        (package / "callee.py").write_text(CALLEE.format(step=step))
-        return printed(tmp_path, RUN)
+        (tmp_path / "toy" / "callee.py").write_text(CALLEE.format(step=step))
+        return printed_here(RUN)
 
-    return edited
-
-
-def test_editing_a_callee_in_another_file_is_seen(run):
-    """Numba's own cache would return 11 the third time: it looks at the caller's file alone."""
-    assert run(10) == [11, 0]
-    assert run(10) == [11, 1]
-    assert run(20) == [21, 0]
-    assert run(10)[0] == 11
+    assert edited(10) == [11, 0]
+    assert edited(10) == [11, 1]
+    assert edited(20) == [21, 0]
+    assert edited(10) == [11, 1]
 
 
-def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path):
+def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path, printed_here):
     (tmp_path / "toy").mkdir()
-    (tmp_path / "toy" / "__init__.py").touch()
     for place, (callee, _) in enumerate(CONSTANTS):
         callee = callee.format(kernel=KERNEL).replace("constants", f"constants_{place}")
         (tmp_path / "toy" / f"callee_{place}.py").write_text(callee)
@@ -114,24 +130,24 @@ def test_editing_a_constant_in_a_file_without_kernels_is_seen(tmp_path):
     def edited(step):
         for place, (_, constants) in enumerate(CONSTANTS):
             (tmp_path / "toy" / f"constants_{place}.py").write_text(constants.format(step=step))
-        return printed(tmp_path, code)
+        return printed_here(code)
 
     for step, found in ((10, [11, 0]), (20, [21, 0]), (20, [21, 1])):
         assert edited(step) == found * len(CONSTANTS)
 
 
-def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path):
+def test_editing_a_kernel_that_another_package_is_made_with_is_seen(tmp_path, printed_here):
     """As an episode loop of one package runs a player of another's."""
     for package in ("loops", "toy"):
         (tmp_path / package).mkdir()
-        (tmp_path / package / "__init__.py").touch()
     (tmp_path / "loops" / "loop.py").write_text(LOOP)
     (tmp_path / "toy" / "caller.py").write_text(CALLER)
 
     def edited(step):
         (tmp_path / "toy" / "callee.py").write_text(CALLEE.format(step=step))
-        code = "from loops.loop import loop_over; from toy.caller import caller; print(loop_over(caller)(1))"
-        return printed(tmp_path, code)
+        return printed_here(
+            "from loops.loop import loop_over; from toy.caller import caller; print(loop_over(caller)(1))"
+        )
 
     assert edited(10) + edited(20) + edited(10) == [1100, 2100, 1100]
 
@@ -167,17 +183,18 @@ TWICE = "import sys, named; from named import *; del sys.modules['named']; impor
 
 
 @pytest.mark.parametrize("code", [SCRIPT, TWICE])
-def test_kernels_from_the_cache_take_the_named_tuples_of_this_process(tmp_path, monkeypatch, code):
+def test_kernels_from_the_cache_take_the_named_tuples_of_this_process(tmp_path, monkeypatch, printed_here, code):
     """Numba would keep the class of a script, or of a module that was loaded twice, by value: as one of its own."""
     monkeypatch.chdir(tmp_path)
-    code += "; print(outer(Pair(1, 2.0)), sum(inner._cache_hits.values()))"
-    (tmp_path / "named.py").write_text(NAMED.format(step=10))
-    assert printed(tmp_path, code) == [12, 0]
-    (tmp_path / "named.py").write_text(NAMED.format(step=20))
-    assert printed(tmp_path, code) == [22, 1]
+    for step, hits in ((10, 0), (20, 1)):
+        (tmp_path / "named.py").write_text(NAMED.format(step=step))
+        shown = code + "; print(outer(Pair(1, 2.0)), sum(inner._cache_hits.values()))"
+        assert (printed(tmp_path, shown) if code == SCRIPT else printed_here(shown)) == [2 + step, hits]
 
 
-def test_a_literal_has_no_type_of_its_own():
+def test_a_literal_has_no_type_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path))
+
     @kernel
     def callee(x, flag):
         return x if flag else -x
@@ -199,54 +216,50 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 """
 
 
-@pytest.fixture
-def run_one(tmp_path):
-    """Runs a script with one kernel, its cache in `folder`; returns what it prints and its warnings."""
-
-    def run(folder="cache", before=""):
-        (tmp_path / "one.py").write_text(ONE + HITS)
-        cache = {"NUMBA_CACHE_DIR": str(tmp_path / folder) if folder else "", "XDG_CACHE_HOME": str(tmp_path / "home")}
-        environment = environment_of(tmp_path) | cache
-        command = [sys.executable, "-c", f"{before}\nimport one"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-        return done.stdout.split(), done.stderr
-
-    return run
-
-
-def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, run_one):
+def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, printed_here, monkeypatch):
     """Empty, cut, garbled, with one flipped bit, or a folder."""
-    assert run_one() == (["8", "0"], "")
+    (tmp_path / "one.py").write_text(ONE + HITS)
+    assert printed_here("import one") == [8, 0]
     (file,) = (tmp_path / "cache").glob("twice-*.nbc")
     whole = file.read_bytes()
     flipped = bytearray(whole)
     flipped[len(whole) // 2] ^= 1
     for content in (b"", whole[: len(whole) // 2], b"\xff" * len(whole), bytes(flipped)):
         file.write_bytes(content)
-        assert run_one() == (["8", "0"], "")
+        assert printed_here("import one") == [8, 0]
         assert file.read_bytes() != content
-        assert run_one() == (["8", "1"], "")
+        assert printed_here("import one") == [8, 1]
     file.unlink()
     file.mkdir()
-    output, warning = run_one()
-    assert output == ["8", "0"]
-    assert "compiled kernels cannot be kept" in warning
+    monkeypatch.setattr(kernels._KernelCache, "warned", False)
+    with pytest.warns(RuntimeWarning, match="compiled kernels cannot be kept"):
+        assert printed_here("import one") == [8, 0]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX")
-def test_a_cache_that_cannot_be_written_is_gone_without_and_one_that_is_warm_is_used(run_one):
-    output, warning = run_one(before=FULL)
+def test_a_cache_that_cannot_be_written_is_gone_without_and_one_that_is_warm_is_used(tmp_path):
+    (tmp_path / "one.py").write_text(ONE + HITS)
+
+    def run(code):
+        command, environment = [sys.executable, "-c", code], environment_of(tmp_path)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        return done.stdout.split(), done.stderr
+
+    output, warning = run(FULL + "import one")
     assert output == ["8", "0"]
     assert warning.count("compiled kernels cannot be kept") == 1
     assert "NUMBA_CACHE_DIR" in warning
-    run_one()
-    assert run_one(before=FULL) == (["8", "1"], "")
+    run("import one")
+    assert run(FULL + "import one") == (["8", "1"], "")
 
 
-def test_where_the_package_cannot_be_written_the_user_s_folder_is(tmp_path, run_one):
+def test_where_the_package_cannot_be_written_the_user_s_folder_is(tmp_path, monkeypatch, printed_here):
+    monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    (tmp_path / "one.py").write_text(ONE + HITS)
     (tmp_path / "__pycache__").touch()  # a file: nobody can write into it, not even root
-    assert run_one(folder=None) == (["8", "0"], "")
-    assert run_one(folder=None) == (["8", "1"], "")
+    assert printed_here("import one") == [8, 0]
+    assert printed_here("import one") == [8, 1]
     assert list((tmp_path / "home").rglob("twice-*.nbc"))
 
 

@@ -27,19 +27,21 @@ OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size
 AFTERSTATE = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
 CMA_ES = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
 NTUPLE = {"patterns": "0123 01", "learning_rate": 0.5, "threads": 1, "coherence": 0.5}
-RUNS = {
-    "maskable-ppo 2048": Config("maskable-ppo", G2048, SMALL, ON_POLICY | SMALL_NETWORK, 256, 64, 3),
-    "maskable-ppo tetris": Config("maskable-ppo", TETRIS, FIELD, ON_POLICY | OF_TETRIS, 256, 64, 3),
-    "maskable-ppo keys": Config("maskable-ppo", KEYS, KEYS_FIELD, ON_POLICY | OF_KEYS, 256, 64, 3, 0, 40),
-    "dqn": Config("dqn", TETRIS, FIELD, OFF_POLICY | SMALL_NETWORK | {"policy": "MultiInputPolicy"}, 128, 48, 3),
-    "dqn over afterstates": Config("dqn", TETRIS, FIELD, OFF_POLICY | OF_TETRIS, 128, 48, 3),
-    "distill": small("distill", {"policy_kwargs": NETWORK, "teacher": ["2048/optimal", "2048/greedy"]}),
-    "distill keys": small("distill", TAUGHT_KEYS, env_id=KEYS, env_kwargs=KEYS_FIELD, cap=40),
-    "kickstart": small("kickstart"),
-    "kickstart keys": small("kickstart", TAUGHT_KEYS, env_id=KEYS, env_kwargs=KEYS_FIELD, cap=40),
-    "afterstate": Config("afterstate", TETRIS, FIELD, AFTERSTATE, 192, 64, 3, 0, 40),
-    "cma-es": Config("cma-es", TETRIS, FIELD, CMA_ES, 4000, 1200, 3, 0, 60),
-    "ntuple": Config("ntuple", G2048, {"rows": 2, "cols": 2}, NTUPLE, 6000, 2000, 3),
+RUNS = {  # made later: a configuration is checked by an environment, which compiles kernels
+    "maskable-ppo 2048": lambda: Config("maskable-ppo", G2048, SMALL, ON_POLICY | SMALL_NETWORK, 256, 64, 3),
+    "maskable-ppo tetris": lambda: Config("maskable-ppo", TETRIS, FIELD, ON_POLICY | OF_TETRIS, 256, 64, 3),
+    "maskable-ppo keys": lambda: Config("maskable-ppo", KEYS, KEYS_FIELD, ON_POLICY | OF_KEYS, 256, 64, 3, 0, 40),
+    "dqn": lambda: Config(
+        "dqn", TETRIS, FIELD, OFF_POLICY | SMALL_NETWORK | {"policy": "MultiInputPolicy"}, 128, 48, 3
+    ),
+    "dqn over afterstates": lambda: Config("dqn", TETRIS, FIELD, OFF_POLICY | OF_TETRIS, 128, 48, 3),
+    "distill": lambda: small("distill", {"policy_kwargs": NETWORK, "teacher": ["2048/optimal", "2048/greedy"]}),
+    "distill keys": lambda: small("distill", TAUGHT_KEYS, env_id=KEYS, env_kwargs=KEYS_FIELD, cap=40),
+    "kickstart": lambda: small("kickstart"),
+    "kickstart keys": lambda: small("kickstart", TAUGHT_KEYS, env_id=KEYS, env_kwargs=KEYS_FIELD, cap=40),
+    "afterstate": lambda: Config("afterstate", TETRIS, FIELD, AFTERSTATE, 192, 64, 3, 0, 40),
+    "cma-es": lambda: Config("cma-es", TETRIS, FIELD, CMA_ES, 4000, 1200, 3, 0, 60),
+    "ntuple": lambda: Config("ntuple", G2048, {"rows": 2, "cols": 2}, NTUPLE, 6000, 2000, 3),
 }
 
 
@@ -70,7 +72,7 @@ def ends(folder):
 @pytest.mark.parametrize("name", RUNS)
 def test_a_killed_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, name):
     monkeypatch.setattr(ntuple_train, "ROUND", 500)
-    config = RUNS[name]
+    config = RUNS[name]()
     train(tmp_path / "whole", config, progress=False)
     # In the middle of an interval; between an evaluation and its checkpoint; right after one.
     for method, at in (("due", 3), ("save_checkpoint", 2), ("due", 2)):
