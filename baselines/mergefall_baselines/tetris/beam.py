@@ -11,43 +11,30 @@ from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.heuristics import Attack
 from mergefall.tetris.heuristics import heuristic as make_heuristic
-from mergefall.tetris.keys.game import BACK_TO_BACK, CLEARS_IN_A_ROW, STORAGE, get
-from mergefall.tetris.keys.game import PENDING as GARBAGE_TO_COME
-from mergefall.tetris.placements import ABOVE, ACTION_SHIFT
+from mergefall.tetris.keys.game import STORAGE
+from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, parts_of, search
-from mergefall_baselines.tetris.memory import BAG, chances_of, drawn_by, observe
+from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, search
+from mergefall_baselines.tetris.memory import BAG, chances_of, observe
 from mergefall_baselines.tetris.player import STATE_FORM
-
-AHEAD = 3  # placements after the known pieces
-NARROW = 4  # the search by drawn pieces is so many times narrower
 
 
 @kernel
 def decide(state, memory, values, settings):
     """The best placement of a state by `search`, packed as in `placements.py`; writes the values of all."""
-    beam, distribution, chances, placements = settings
-    beam, columns, queue, hold = unowned(beam), game.columns_in(state), state[game.QUEUE], np.int64(state[game.HOLD])
-    known, per_piece = 1 + game.settings_of(state)[2], game.actions_of(state)
-    observe(memory, queue, known, hold)
-    bag = chances_of(memory, distribution, beam.drawn, chances) if beam.bagged else 0
-    chain, garbage = state[game.CHAIN], get(state[game.GARBAGE], GARBAGE_TO_COME)
-    if game.choices_of(state) == 1:
-        hold = NO_HOLD
-    row, chained = get(chain, CLEARS_IN_A_ROW), get(chain, BACK_TO_BACK)
-    count, best, choice = search(beam, columns, queue, known, bag, hold, row, chained, garbage), -np.inf, -1
-    values[:] = -np.inf
-    for i in range(count):
-        _, rotation, column, y, _, holds = parts_of(beam.firsts[i])
-        action = (rotation * columns.size + column) * (beam.rows + ABOVE) + y + holds * per_piece
-        values[action] = value = beam.sums[1, i]
-        if value > best or (value == best and action < choice >> ACTION_SHIFT):
-            best, choice = value, action << ACTION_SHIFT | rotation << 16 | column << 8 | y
-    if choice < 0 and game.list_legal(state, beam.rows, placements):  # all is lost
-        return placements[0]
+    beam, placements = unowned(settings)
+    pieces, randomizer, preview, _, _ = game.settings_of(state)
+    hold, bag, choice = np.int64(state[game.HOLD]), 0, -1
+    observe(memory, state[game.QUEUE], 1 + preview, hold)
+    if randomizer == game.BAG7:
+        bag = chances_of(memory, BAG, game.DRAWN[pieces], np.empty(7))
+    search(beam, state, hold if game.choices_of(state) == 2 else NO_HOLD, bag, values)
+    for placement in placements[: game.list_legal(state, beam.rows, placements)]:  # the first one if all is lost
+        if choice < 0 or values[action_of(placement)] > values[action_of(choice)]:
+            choice = placement
     return choice
 
 
@@ -98,9 +85,6 @@ class BeamSearch(KernelPlayer):
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         if not way.reachable:
             raise ValueError(f"placements are {way.placements!r}; tetris/beam plays 'reachable'")
-        drawn, distribution = drawn_by(None, way)
         top = way.rows if way.overflow == "strict" else way.rows + STORAGE
-        narrow = max(1, self.width // NARROW)
-        bagged, weights = distribution == BAG, self.heuristic.weight_vector()
-        beam = new_beam(way.cols, way.rows, top, drawn, bagged, weights, self.width, self.draws, AHEAD, narrow)
-        return decide, (beam, distribution, np.empty(7), np.empty(way.n_actions, np.int64))
+        beam = new_beam(way.cols, way.rows, top, self.heuristic.weight_vector(), self.width, self.draws)
+        return decide, (beam, np.empty(way.n_actions, np.int64))

@@ -24,6 +24,7 @@ import numpy as np
 from mergefall.checks import number
 from mergefall.tetris import reach
 from mergefall.tetris.field import columns_of
+from mergefall.tetris.keys.game import spin_of
 from mergefall.tetris.pieces import TETROMINOES
 from mergefall.tetris.placements import ABOVE
 from mergefall.tetris.rules import Rules
@@ -32,7 +33,6 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.player import OfPredictor, Player
 from mergefall_baselines.registry import make
-from mergefall_baselines.tetris.beam_kernels import spin_at
 from mergefall_baselines.tetris.player import FORM
 
 NAMES = tuple(TETROMINOES)
@@ -160,8 +160,8 @@ def kind_of_spin(board: NDArray[np.uint8], piece: str, rotation: int, column: in
     """The best kind of spin with which a piece can lock at a place: an index of `SPINS`."""
     columns, work = columns_of(board[::-1]), reach.new_work(COLS)
     reach.search(columns, NAMES.index(piece), ROWS, work)
-    turned, kicked = (int(work[way, rotation, column]) >> y & 1 for way in (reach.TURNED, reach.KICKED))
-    return int(spin_at(columns, rotation, column, y, kicked)) if piece == "T" and turned else 0
+    turn = sum(int(work[way, rotation, column]) >> y & 1 for way in (reach.TURNED, reach.KICKED))
+    return int(spin_of(columns, NAMES.index(piece), rotation, column, y, turn))
 
 
 class Bot(OfPredictor):

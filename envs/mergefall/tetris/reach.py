@@ -46,17 +46,10 @@ def write_free(columns, piece, free):
 @kernel(inline="always")
 def fallen(places, free):
     """The places, and those below them as far as a piece falls freely, row by row."""
-    places |= places >> U(1) & free
-    through = free & free >> U(1)
-    places |= places >> U(2) & through
-    through &= through >> U(2)
-    places |= places >> U(4) & through
-    through &= through >> U(4)
-    places |= places >> U(8) & through
-    through &= through >> U(8)
-    places |= places >> U(16) & through
-    through &= through >> U(16)
-    return places | places >> U(32) & through
+    for k in range(6):
+        places |= places >> U(1 << k) & free
+        free &= free >> U(1 << k)
+    return places
 
 
 @kernel(inline="always")
@@ -78,9 +71,7 @@ def highest_in(columns):
 def seed(columns, piece, rows, work):
     """Begin where a piece appears: rotation 0 in the middle, its lowest cell in the first row above the field."""
     cols, height, spawn = columns.size, highest_in(columns), U(1) << U(rows)
-    for rotation in range(ROTATIONS):
-        for c in range(cols):
-            work[REACHED, rotation, c] = U(0)
+    work[REACHED] = U(0)
     if height + 3 > rows:  # turns beside the spawn may meet cells
         work[REACHED, 0, (cols - WIDTHS[piece, 0]) // 2] = spawn
         return
@@ -99,9 +90,7 @@ def spread(piece, work):
     cols, todo = work.shape[2], 15
     free, reached, turned, kicked, done = work[FREE], work[REACHED], work[TURNED], work[KICKED], work[DONE]
     turns = WIDTHS[piece, 1] > 0
-    for rotation in range(ROTATIONS):
-        for c in range(cols):
-            turned[rotation, c], kicked[rotation, c], done[rotation, c] = U(0), U(0), U(0)
+    turned[:] = kicked[:] = done[:] = U(0)
     while todo:
         for rotation in range(ROTATIONS):
             if todo >> rotation & 1 == 0:
@@ -111,13 +100,8 @@ def spread(piece, work):
             last, again = cols - WIDTHS[piece, shape], True
             while again:
                 again, near = False, U(0)
-                for c in range(last + 1):
-                    before = reached[rotation, c]
-                    near = fallen(before | near & free[shape, c], free[shape, c])
-                    reached[rotation, c] = near
-                    again |= near != before
-                near = U(0)
-                for c in range(last, -1, -1):
+                for k in range(2 * last + 1):  # to the right and back
+                    c = min(k, 2 * last - k)
                     before = reached[rotation, c]
                     near = fallen(before | near & free[shape, c], free[shape, c])
                     reached[rotation, c] = near
@@ -154,11 +138,10 @@ def search(columns, piece, rows, work):
     seed(columns, piece, rows, work)
     spread(piece, work)
     rests = work[RESTS]
-    for c in range(columns.size):
-        for rotation in range(ROTATIONS):
-            rests[rotation, c] = U(0)
-        for rotation in range(ROTATIONS):
-            shape = SHAPES[piece, rotation]
+    rests[:] = U(0)
+    for rotation in range(ROTATIONS):
+        shape = SHAPES[piece, rotation]
+        for c in range(columns.size):
             rests[shape, c] |= work[REACHED, rotation, c] & ~(work[FREE, shape, c] << U(1))
 
 

@@ -70,12 +70,10 @@ def test_rests_spins_and_rewards_are_those_of_the_game(cols):
                 break
             results = [locked(state, *rest) for rest in rests]
             for (rotation, column, y, spin), (after, lock) in zip(rests, results, strict=True):
-                board, node = columns.copy(), np.zeros(beam.NODE, np.int64)
-                node[beam.COMBO], node[beam.CHAINED] = chain_of(state)
-                turned = piece == keys.T and spin and int(work[reach.TURNED, rotation, column]) >> y & 1
-                kind = beam.spin_at(columns, rotation, column, y, spin == keys.KICKED) if turned else keys.NO_SPIN
+                board, turned = columns.copy(), int(work[reach.TURNED, rotation, column]) >> y & 1
+                kind = keys.spin_of(columns, piece, rotation, column, y, spin * turned)
                 beam.put(board, piece, rotation, column, y)
-                reward, *chain, _ = beam.settle(board, beam.full_rows(board), piece, kind, node, weights)
+                reward, *chain, _ = beam.settle(board, piece, kind, *chain_of(state), 0, weights)
                 assert reward == lock.attack
                 assert tuple(chain) == chain_of(after)
                 assert (board == game.columns_in(after)).all()
@@ -119,28 +117,28 @@ def best_board(state, known, placements, h, earned=0.0, unknown=False):
 @pytest.mark.slow
 def test_a_wide_beam_finds_the_best_board(holds):
     h, known = Attack(**WEIGHTS), 2
-    search = beam.new_beam(4, 9, 13, 127, False, h.weight_vector(), 5000, 0, 0, 1)
+    search, values = beam.new_beam(4, 9, 13, h.weight_vector(), 5000, 0), np.empty(2 * 4 * 4 * 13)
     for seed in range(8):
-        state = new_state(seed, 4, 9)
+        state = new_state(seed, 4, 9, preview=known - 1)
         if holds:
             keys.exchange(state)
         for _ in range(seed):
             state, _ = locked(state, *min(rests_of(state), key=lambda rest: rest[2]))
-        columns, hold, queue = game.columns_in(state), int(state[game.HOLD]), state[game.QUEUE]
-        count = beam.search(search, columns, queue, known, 127, hold, *chain_of(state), 0)
-        assert max(search.sums[1, :count]) == pytest.approx(best_board(state, known, known + holds, h))
+        beam.search(search, state, int(state[game.HOLD]), 0, values)
+        assert values.max() == pytest.approx(best_board(state, known, known + holds, h))
 
 
 def test_garbage_to_come_rises_or_is_cancelled():
-    board, node = np.array([3, 3, 3, 2], np.uint64), np.zeros(beam.NODE, np.int64)
-    weights, node[beam.PENDING] = HEURISTICS["attack"].weight_vector(), 3
-    raised = board.copy()
-    *_, left = beam.settle(raised, 0, 0, keys.NO_SPIN, node, weights)
-    assert (raised.tolist(), left) == ([31, 31, 31, 16], 0)  # the hole is where the bottom row has one
-    *_, left = beam.settle(board, 2, 0, keys.NO_SPIN, node, weights)
-    assert (board.tolist(), left) == ([1, 1, 1, 0], 3)
-    *_, left = beam.settle(np.full(4, 15, np.uint64), 15, 0, keys.NO_SPIN, node, weights)
-    assert left == 0
+    weights = HEURISTICS["attack"].weight_vector()
+
+    def settled(*columns):
+        board = np.array(columns, np.uint64)
+        *_, left = beam.settle(board, 0, keys.NO_SPIN, 0, 0, 3, weights)
+        return board.tolist(), left
+
+    assert settled(3, 3, 1, 2) == ([31, 31, 15, 16], 0)  # the hole is where the bottom row has one
+    assert settled(3, 3, 3, 2) == ([1, 1, 1, 0], 3)
+    assert settled(15, 15, 15, 15) == ([0, 0, 0, 0], 0)
 
 
 def test_both_loops_play_the_same_game():

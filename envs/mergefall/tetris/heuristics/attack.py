@@ -9,50 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import copy, field_mask, height_of, holes_in, put
-from mergefall.tetris.heuristics.base import Heuristic, Memo
-from mergefall.tetris.pieces import HEIGHTS, SIZES, WIDTHS
-from mergefall.tetris.rules import MOST_COLS
+from mergefall.tetris.field import field_mask, height_of, holes_in
+from mergefall.tetris.heuristics.base import Heuristic
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
 DEEPEST_COVER, DEEPEST_WELL, PERFECT_ROWS = 6, 4, 4
-
-# Five counts packed into one word, so that they are added at once: bits 0-11 holes, 12-23 covered cells, 24-35 row
-# transitions without those at the walls, 36-47 bumps, 48-63 steps.
-FIELD = U(0xFFF)
-COVERED, CHANGES, BUMPS, STEPS = U(12), U(24), U(36), U(48)
-
-# The memo of a board: its filled cells; its height; the columns with the middle of a slot, as bits, and the rows of
-# these. Then six words for each border between columns: three about the columns on its left, each followed by the same
-# of those on its right. COUNTS are the packed counts, FULL the full rows, LOWS the two lowest heights.
-COUNTS, FULL, LOWS, BORDER = range(0, 8, 2)
-CELLS = BORDER * (MOST_COLS + 1)
-HIGHEST, SLOTS, SLOT_ROWS = CELLS + 1, CELLS + 2, CELLS + 3
-
-
-@kernel
-def of_column(column):
-    """The counts of one column."""
-    gaps = holes_in(column)
-    if gaps == 0:
-        return U(0)
-    return U(popcount(gaps)) | U(min(height_of(column) - height_of(gaps), DEEPEST_COVER)) << COVERED
-
-
-@kernel
-def of_pair(left, right):
-    """The counts of two neighbouring columns."""
-    step = U(abs(height_of(right) - height_of(left)))
-    return U(popcount(left ^ right)) << CHANGES | step << BUMPS | step * step << STEPS
-
-
-@kernel
-def lower(lows, height):
-    """The two lowest heights, in bits 0-7 and 8-15, with one more height."""
-    if height < lows & U(255):
-        return (lows & U(255)) << U(8) | height
-    return lows & U(255) | min(height, lows >> U(8)) << U(8)
 
 
 @kernel
@@ -82,100 +44,46 @@ def slot_lines(columns, center, y):
 
 
 @kernel(forceinline=True)
-def terms_of(columns, packed, highest, lows, cells, lines, rows):
-    """The terms from what was counted."""
+def board_terms(columns, rows, weights):
+    cols, highest, lowest, second, cells, lines, height = columns.size, 0, 64, 64, 0, 0, 0
+    holes = covered = transitions = bumps = steps = 0
+    for c in range(cols):
+        column, gaps, before = columns[c], holes_in(columns[c]), height
+        height = height_of(column)
+        highest = max(highest, height)
+        second = min(second, max(lowest, height))
+        lowest = min(lowest, height)
+        cells += popcount(column)
+        holes += popcount(gaps)
+        covered += min(height - height_of(gaps), DEEPEST_COVER) if gaps else 0
+        if c:
+            transitions += popcount(columns[c - 1] ^ column)
+            bumps += abs(height - before)
+            steps += (height - before) ** 2
+    transitions += 2 * highest - popcount(columns[0]) - popcount(columns[cols - 1])
+    for c in range(1, cols - 1):
+        y = slot_at(columns, c)
+        if y:
+            lines = max(lines, slot_lines(columns, c, y))
     # A perfect clear leaves no cell, so its rows hold all cells and a number of pieces of four cells each.
-    cols, goal = columns.size, highest
+    goal = highest
     while goal <= PERFECT_ROWS and cols * goal - cells & 3:
         goal += 1
     perfect = goal <= PERFECT_ROWS
     return (
         highest,
         max(0, highest - rows // 2),
-        np.int64(packed & FIELD),
-        np.int64(packed >> COVERED & FIELD),
-        np.int64(packed >> CHANGES & FIELD) + 2 * highest - popcount(columns[0]) - popcount(columns[cols - 1]),
-        np.int64(packed >> BUMPS & FIELD),
-        np.int64(packed >> STEPS),
-        min(np.int64(lows >> U(8)) - np.int64(lows & U(255)), DEEPEST_WELL),
+        holes,
+        covered,
+        transitions,
+        bumps,
+        steps,
+        min(second - lowest, DEEPEST_WELL),
         np.int64(lines == 1),
         np.int64(lines == 2),
         np.int64(perfect),
         cols * goal - cells >> 2 if perfect else 0,
     )
-
-
-@kernel
-def board_terms(columns, rows, weights):
-    packed, highest, lows, cells, lines = U(0), 0, U(0xFFFF), 0, 0
-    for c in range(columns.size):
-        height = height_of(columns[c])
-        highest, lows = max(highest, height), lower(lows, U(height))
-        packed += of_column(columns[c])
-        cells += popcount(columns[c])
-        if c:
-            packed += of_pair(columns[c - 1], columns[c])
-        if 0 < c < columns.size - 1:
-            y = slot_at(columns, c)
-            if y:
-                lines = max(lines, slot_lines(columns, c, y))
-    return terms_of(columns, packed, highest, lows, cells, lines, rows)
-
-
-@kernel
-def prepare(columns, rows, memo):
-    cols, cells, highest = columns.size, 0, 0
-    memo[SLOTS] = U(0)
-    for c in range(cols):
-        cells += popcount(columns[c])
-        highest = max(highest, height_of(columns[c]))
-        if 0 < c < cols - 1:
-            y = slot_at(columns, c)
-            memo[SLOT_ROWS + c] = U(y)
-            memo[SLOTS] |= U(y > 0) << U(c)
-    memo[CELLS], memo[HIGHEST] = U(cells), U(highest)
-    for side in range(2):
-        packed, full, lows = U(0), ~U(0), U(0xFFFF)
-        for k in range(cols + 1):
-            at = BORDER * (cols - k if side else k) + side
-            memo[at + COUNTS], memo[at + FULL], memo[at + LOWS] = packed, full, lows
-            if k < cols:
-                here = cols - 1 - k if side else k
-                packed += of_column(columns[here])
-                full &= columns[here]
-                lows = lower(lows, U(height_of(columns[here])))
-                if k:
-                    packed += of_pair(columns[here], columns[here + 1 if side else here - 1])
-
-
-@kernel(forceinline=True)
-def after(columns, memo, piece, rotation, column, y, rows, scratch):
-    """See `Memo`; `scratch` receives the board."""
-    copy(columns, scratch)
-    put(scratch, piece, rotation, column, y)
-    cols, end = columns.size, column + WIDTHS[piece, rotation]
-    left, right = BORDER * column, BORDER * end + 1
-    packed, full = memo[left + COUNTS] + memo[right + COUNTS], memo[left + FULL] & memo[right + FULL]
-    lows = lower(lower(memo[left + LOWS], memo[right + LOWS] & U(255)), memo[right + LOWS] >> U(8))
-    for c in range(column, end):
-        packed += of_column(scratch[c])
-        full &= scratch[c]
-        lows = lower(lows, U(height_of(scratch[c])))
-    for c in range(max(column, 1), min(end + 1, cols)):
-        packed += of_pair(scratch[c - 1], scratch[c])
-    lines, others = 0, memo[SLOTS]
-    for c in range(max(column - 1, 1), min(end + 1, cols - 1)):
-        others &= ~(U(1) << U(c))
-        slot = slot_at(scratch, c)
-        if slot:
-            lines = max(lines, slot_lines(scratch, c, slot))
-    while others:
-        c = trailing_zeros(others)
-        others &= others - U(1)
-        lines = max(lines, slot_lines(scratch, c, memo[SLOT_ROWS + c]))
-    highest = max(np.int64(memo[HIGHEST]), y + HEIGHTS[piece, rotation])
-    cells = np.int64(memo[CELLS]) + SIZES[piece]
-    return full, terms_of(scratch, packed, highest, lows, cells, lines, rows)
 
 
 @dataclass(frozen=True)
@@ -208,22 +116,11 @@ class Attack(Heuristic):
 
     name: ClassVar[str] = "attack"
     board_names: ClassVar[tuple[str, ...]] = (
-        "height",
-        "high",
-        "holes",
-        "covered",
-        "transitions",
-        "bumps",
-        "steps",
-        "well",
-        "slot_1",
-        "slot_2",
-        "perfect",
-        "near",
+        *("height", "high", "holes", "covered", "transitions", "bumps", "steps", "well"),
+        *("slot_1", "slot_2", "perfect", "near"),
     )
     reward_names: ClassVar[tuple[str, ...]] = ("attack", "lines", "wasted", "chained", "combo", "held_t", "held_i")
     terms_kernel: ClassVar[Any] = board_terms
-    memo: ClassVar[Memo] = Memo(prepare, after)
 
     height: float = -0.161
     high: float = -0.5

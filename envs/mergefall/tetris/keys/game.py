@@ -41,6 +41,7 @@ from mergefall.tetris.game import (
     size_of,
 )
 from mergefall.tetris.pieces import NAMES, WIDTHS
+from mergefall.tetris.reach import highest_in
 from mergefall.tetris.srs import MOVES, SHAPES, TESTS
 from mergefall.words import below, draw, popcount
 
@@ -160,29 +161,22 @@ def corner(columns, column, row):
 
 
 @kernel
-def spin_of(columns, piece, falling):
-    """The kind of spin with which a piece is about to lock: by the T's last move and the corners of its box.
+def spin_of(columns, piece, rotation, column, y, turn):
+    """The kind of spin with which a piece locks at a place: by the T's last move and the corners of its box.
 
     Three filled corners make a spin. It is a full one if both corners beside the stub are filled, or if the fifth test
     of the turn led here; else a mini.
+
+    - `turn`: the value of SPIN: 0, TURNED or KICKED.
     """
-    if piece != T or get(falling, SPIN) == 0:
+    if piece != T or turn == 0:
         return NO_SPIN
-    rotation = get(falling, ROTATION)
-    left = get(falling, COLUMN) - (1 if rotation == 1 else 0)
-    bottom = get(falling, ROW) - (1 if rotation == 0 else 0)
-    top_left, top_right = corner(columns, left, bottom + 2), corner(columns, left + 2, bottom + 2)
-    low_left, low_right = corner(columns, left, bottom), corner(columns, left + 2, bottom)
-    if top_left + top_right + low_left + low_right < 3:
+    left, bottom = column - (rotation == 1), y - (rotation == 0)
+    corners = corner(columns, left, bottom + 2) | corner(columns, left + 2, bottom + 2) << 1  # clockwise, as bits
+    corners |= corner(columns, left + 2, bottom) << 2 | corner(columns, left, bottom) << 3
+    if popcount(U(corners)) < 3:
         return NO_SPIN
-    front = top_left + top_right
-    if rotation == 1:
-        front = top_right + low_right
-    elif rotation == 2:
-        front = low_left + low_right
-    elif rotation == 3:
-        front = top_left + low_left
-    return FULL if front == 2 or get(falling, SPIN) == KICKED else MINI
+    return FULL if (corners | corners << 4) >> rotation & 3 == 3 or turn == KICKED else MINI
 
 
 @kernel
@@ -221,31 +215,43 @@ def raise_garbage(state, count):
 
 
 @kernel
+def clear_full(columns, full, spin, row, chained):
+    """Clear the full rows: (lines, attack, clears in a row, whether a chain is on, whether the board is empty now).
+
+    - `full`: the full rows as bits.
+    - `spin`: the kind of spin with which the piece locked.
+    - `row`, `chained`: clears in a row so far, and whether a back-to-back chain was on: 0 or 1.
+    """
+    lines = popcount(full)
+    if lines == 0:
+        return lines, 0, 0, chained, False
+    clear(columns, full)
+    attack, hard, perfect = ATTACKS[spin, lines], spin != NO_SPIN or lines == 4, highest_in(columns) == 0
+    if hard and chained and attack:
+        attack += 1
+    if perfect:
+        attack = PERFECT_ATTACK
+    attack += COMBO_ATTACKS[min(row + 1, COMBO_ATTACKS.size - 1)]
+    return lines, attack, row + 1, np.int64(hard), perfect
+
+
+@kernel
 def lock(state):
     """Lock the falling piece where it is, clear, score, take garbage, and let the next piece appear."""
     columns, (_, rows), falling, piece = columns_in(state), size_of(state), state[FALLING], queued(state, 0)
-    y = get(falling, ROW)
-    spin, over = spin_of(columns, piece, falling), y >= rows  # lock out: all of it above the field
-    put(columns, piece, SHAPES[piece, get(falling, ROTATION)], get(falling, COLUMN), y)
-    full = full_rows(columns)
-    lines = popcount(full)
-    clear(columns, full)
-    perfect, chained = lines > 0, get(state[CHAIN], BACK_TO_BACK)
-    for column in columns:
-        perfect &= column == 0
-    hard, level = lines > 0 and (spin != NO_SPIN or lines == 4), level_of(state)
-    points, attack, row = POINTS[spin, lines], ATTACKS[spin, lines], 0
+    rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
+    spin = spin_of(columns, piece, rotation, column, y, get(falling, SPIN))
+    over = y >= rows  # lock out: all of it above the field
+    put(columns, piece, SHAPES[piece, rotation], column, y)
+    before, level, full = get(state[CHAIN], BACK_TO_BACK), level_of(state), full_rows(columns)
+    lines, attack, row, chained, perfect = clear_full(columns, full, spin, get(state[CHAIN], CLEARS_IN_A_ROW), before)
+    points = POINTS[spin, lines]
     if lines:
-        row = get(state[CHAIN], CLEARS_IN_A_ROW) + 1
-        if hard and chained:
+        if before and chained:
             points += points // 2
-            attack += attack > 0
         if perfect:
-            points += PERFECT_CHAINED if chained and lines == 4 else PERFECT_POINTS[lines]
-            attack = PERFECT_ATTACK
+            points += PERFECT_CHAINED if before and lines == 4 else PERFECT_POINTS[lines]
         points += COMBO_POINTS * (row - 1)
-        attack += COMBO_ATTACKS[min(row, COMBO_ATTACKS.size - 1)]
-        chained = hard
     state[CHAIN] = with_field(with_field(U(0), CLEARS_IN_A_ROW, row), BACK_TO_BACK, chained)
     state[PIECES] += U(1)
     state[LINES] += U(lines)
