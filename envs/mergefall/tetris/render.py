@@ -238,12 +238,9 @@ def _panel(scene: Scene) -> Any:
     height = sum(heights) + 60 * len(scene.figures) + NOTE * len(scene.notes)
     panel, top = pygame().Surface((PANEL, height), pygame().SRCALPHA), 0
     for (label, pieces), high in zip(scene.panel, heights, strict=True):
-        under = _label(panel, label.upper(), top)
+        under, side = _label(panel, label.upper(), top), FOLLOWING if label == "next" else CURRENT
         for i, piece in enumerate(pieces):
-            if label == "next":
-                panel.blit(_piece(piece, FOLLOWING), (i % 2 * PANEL // 2, under + i // 2 * slot))
-            else:
-                panel.blit(_piece(piece, CURRENT), (0, under))
+            panel.blit(_piece(piece, side), (i % 2 * PANEL // 2, under + i // 2 * slot))
         top += high
     for name, value in scene.figures:
         under = _label(panel, name.upper(), top)

@@ -277,14 +277,6 @@ class Rules(PieceRules):
         )
         return {game.RULES: super().rules_words()[game.RULES] | flags}
 
-    def held(self, states: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The ids of the held pieces of states uint64[..., words]; the number of ids for none."""
-        hold = states[..., game.HOLD].astype(np.int64)
-        return np.where(hold > 0, hold - 1, self.n_pieces)
-
-    def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
-        return self.viewed(kind, observations["board"][:, None], observations)
-
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
@@ -303,17 +295,13 @@ class Rules(PieceRules):
         rewards = self.payments()[np.maximum(lines, 0)]
         return boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal
 
-    def multiset(self, state: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """The hidden copies of each piece in a state, int64[n]."""
-        return game.nibbles(state[game.BAG], self.n_pieces)
-
     def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64], action: int) -> Outcomes:
         """What may be drawn after an action in `state` uint64[words] leaves `board` uint8[rows, cols].
 
         One piece is drawn, or two where the action begins to hold: by the upper and the lower half of the random bits.
         """
         holds = self.hold and action >= self.n_actions // 2
-        bag, multiset = int(state[game.BAG]), self.multiset(state)
+        bag, multiset = int(state[game.BAG]), game.nibbles(state[game.BAG], self.n_pieces)
         upper, ids = self._draws(bag, multiset)
         lower, drawn = np.tile([0, HALF], (len(ids), 1)), ids[:, None]
         if holds and not state[game.HOLD]:
@@ -328,8 +316,8 @@ class Rules(PieceRules):
         if self.preview:
             observations["queue"] = queues[:, 1:]
         if self.hold:
-            current = int(state[game.QUEUE]) & game.NIBBLE
-            observations["hold"] = np.full(len(drawn), current if holds else self.held(state))
+            held = int(state[game.QUEUE]) & game.NIBBLE if holds else (int(state[game.HOLD]) or 1 + self.n_pieces) - 1
+            observations["hold"] = np.full(len(drawn), held)
         return Outcomes(observations, upper, lower)
 
     def _draws(self, bag: int, multiset: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -353,13 +341,12 @@ class Rules(PieceRules):
         yield "full rows", full, going & (full > 0), "none in a game that goes on"
 
 
-def board_array(board: Any, cols: int | None = None, rows: int | None = None) -> NDArray[np.uint8]:
+def board_array(board: Any) -> NDArray[np.uint8]:
     """A field as uint8[rows, cols] of 0 and 1, row 0 on top. Raises ValueError for anything that is no board.
 
     Args:
         board: an array or nested lists of 0 and 1 (or bools), or text: `.` for empty, `#` for filled, rows separated by
-            `/` or line breaks.
-        cols, rows: the expected size; default: any size from 4×4 to 16 columns by 40 rows.
+            `/` or line breaks. Any size from 4×4 to 16 columns by 40 rows.
 
     >>> board_array("..../..../#.../##.#")[3]
     array([1, 1, 0, 1], dtype=uint8)
@@ -370,8 +357,8 @@ def board_array(board: Any, cols: int | None = None, rows: int | None = None) ->
             raise ValueError(f"board text holds {sorted(wrong)[0]!r}; expected rows of '.' and '#'")
         board = [[cell == "#" for cell in line] for line in lines]
     array = checks.array("board", board, "rows × columns of 0 and 1")
-    if array.ndim != 2 or (rows and array.shape != (rows, cols)):
-        raise ValueError(f"board has shape {array.shape}; expected {(rows, cols) if rows else 'rows × columns'}")
+    if array.ndim != 2:
+        raise ValueError(f"board has shape {array.shape}; expected rows × columns")
     return checked_cells("board", array).copy()
 
 

@@ -6,6 +6,7 @@ games each.
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
@@ -31,12 +32,7 @@ class Seen(NamedTuple):
     legal: NDArray[np.bool_]
 
 
-class Kernels(NamedTuple):
-    step: Kernel
-    step_one: Kernel
-    begin: Kernel
-    look: Kernel
-    observe: Kernel
+Kernels = namedtuple("Kernels", "step step_one begin look observe")
 
 
 @kernel(inline="always")

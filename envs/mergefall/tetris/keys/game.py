@@ -139,17 +139,12 @@ def turned(columns, piece, rotation, column, y, quarters):
 @kernel
 def moved(columns, piece, rotation, column, y, key):
     """(rotation, column, y, test) after one of the keys that move a piece; the test is -1 if it stays where it is."""
-    test = -1
-    if key in (LEFT, RIGHT):
-        to = column + (1 if key == RIGHT else -1)
-        if fits(columns, piece, rotation, to, y):
-            column, test = to, 0
-    elif key == SOFT_DROP:
-        if fits(columns, piece, rotation, column, y - 1):
-            y, test = y - 1, 0
-    elif QUARTERS[key] and WIDTHS[piece, 1]:  # O looks the same in all rotations
+    if QUARTERS[key] and WIDTHS[piece, 1]:  # O looks the same in all rotations
         return turned(columns, piece, rotation, column, y, QUARTERS[key])
-    return rotation, column, y, test
+    to, down = column + (key == RIGHT) - (key == LEFT), y - (key == SOFT_DROP)
+    if QUARTERS[key] == 0 and fits(columns, piece, rotation, to, down):
+        return rotation, to, down, 0
+    return rotation, column, y, -1
 
 
 @kernel

@@ -23,13 +23,10 @@ class Canvas(render.Canvas):
     def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
         """Colour the cells that lock when a key is about to be played in `state`; None: `state` is a new one."""
         if action is None:
-            self._forget()
-        if action is None or is_over(state):
-            return
+            return self._forget()
         after = state.copy()
-        _, locks = game.act(after, action)
-        if not locks:
-            return
+        if is_over(state) or not game.act(after, action)[1]:
+            return None
         piece, *place = _place(after)
         self._lock(after, piece, self._cells(piece, *place))
         locked = game.lock(after)
