@@ -1,6 +1,7 @@
 """The command ``mergefall``, in this process and, where processes matter, in one of its own."""
 
 import importlib.util
+import io
 import os
 import pty
 import subprocess
@@ -241,13 +242,14 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 
 @pytest.mark.parametrize("encoding", ["cp1251", "cp437", "cp1252"])
-def test_output_replaces_what_an_encoding_lacks(encoding):
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": encoding}
+def test_output_replaces_what_an_encoding_lacks(encoding, monkeypatch):
     for arguments in (["evaluate", "2048/random", "--episodes", "2", *SMALL, "--workers", "1"], ["envs", "Tetris-v0"]):
-        command = [sys.executable, "-m", "mergefall_training", *arguments]
-        done = subprocess.run(command, env=environment, capture_output=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        assert b"mergefall/" in done.stdout
+        written = io.TextIOWrapper(io.BytesIO(), encoding)
+        with monkeypatch.context() as redirected:
+            redirected.setattr(sys, "stdout", written)
+            main(arguments)
+        written.flush()
+        assert b"mergefall/" in written.buffer.getvalue()
 
 
 def test_names_from_files_do_not_reach_the_terminal_raw(tmp_path, capsys):
