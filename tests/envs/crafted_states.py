@@ -1,9 +1,9 @@
 """Puts random words into sound states, restores them and plays on: run by `test_states.py` in a process of its own.
 
-Prints (states restored, states refused) as JSON. A state that is restored must be playable, one that is refused must
+Prints (states restored, states refused) of each game as JSON. A state that is restored must be playable, one that is refused must
 leave the game as it was.
 
-    python tests/envs/crafted_states.py mergefall/Tetris-v0 '{"randomizer": "hidden"}' 200
+    python tests/envs/crafted_states.py 200 mergefall/Tetris-v0 '{"randomizer": "hidden"}'
 """
 
 import json
@@ -80,8 +80,9 @@ def main(env_id, kwargs, count):
         assert (env.clone_state() == (crafted if message is None else sound)).all()
         outcomes[message is not None] += 1
         play_on(rng, env, terms)
-    print(json.dumps(outcomes))
+    print(json.dumps(outcomes), flush=True)
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], json.loads(sys.argv[2]), int(sys.argv[3]))
+    for env_id, kwargs in zip(sys.argv[2::2], sys.argv[3::2], strict=True):
+        main(env_id, json.loads(kwargs), int(sys.argv[1]))
