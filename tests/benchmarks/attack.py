@@ -1,0 +1,97 @@
+"""The attack of a player of placements over its first pieces from an empty board, and how many pieces it survives.
+
+    python tests/benchmarks/attack.py tetris/beam --option width=400 --games 200
+    python tests/benchmarks/attack.py tetris/beam --option width=25 --option draws=0 --garbage 0.3 --pieces 1000
+
+The player plays by keys, without gravity: 10×20, SRS, bags, hold, a queue of five. Attack is Jstris's, a combo on top
+of a perfect clear's 10. `--garbage` is in rows a piece. `--figure QUESTION/ID` writes the record to the file
+training/figures.jsonl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from concurrent.futures import ProcessPoolExecutor
+from datetime import date
+from time import perf_counter
+from typing import Any
+
+import gymnasium as gym
+import mergefall  # noqa: F401
+import numpy as np
+from mergefall_baselines import make
+from mergefall_training.cli import parse_options
+from mergefall_training.compare.figures import figure_file
+from mergefall_training.files import write_whole
+from mergefall_training.play.statistics import bootstrap
+
+ID = "mergefall/TetrisKeys-v0"
+
+
+def play(job: tuple[argparse.Namespace, dict[str, Any], int]) -> tuple[int, int, float]:
+    """(attack, pieces, milliseconds a piece) of a game."""
+    asked, options, seed = job
+    player = make("tetris/keys", of={"player": asked.player, **options})
+    rules = {"gravity": 0.0, "garbage": {"rows": asked.garbage} if asked.garbage else None}
+    keys, pieces, game, seconds = 8 * asked.pieces, 0, None, 0.0
+    while game is None or (pieces < asked.pieces and not game.terminated):
+        begun = perf_counter()
+        game = player.play(ID, seed, rules, keys)
+        keys, pieces, seconds = 2 * keys, game.figures["pieces"], perf_counter() - begun
+    env, done = gym.make(ID, **rules), 0
+    _, info = env.reset(seed=seed)
+    while info["pieces"] < min(pieces, asked.pieces):
+        _, _, _, _, info = env.step(int(game.actions[done]))
+        done += 1
+    return info["attack"], info["pieces"], 1000 * seconds / pieces
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("player")
+    parser.add_argument("--option", metavar="NAME=VALUE", action="append", default=[])
+    parser.add_argument("--pieces", type=int, default=50)
+    parser.add_argument("--garbage", type=float, default=0.0)
+    parser.add_argument("--games", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=2000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--figure", metavar="QUESTION/ID")
+    asked = parser.parse_args()
+    file, options = asked.figure and figure_file(asked.figure), parse_options(asked.option)
+    play((argparse.Namespace(**vars(asked) | {"pieces": 1}), options, 0))  # compiles the kernels once
+    with ProcessPoolExecutor(asked.workers) as pool:
+        games = list(pool.map(play, [(asked, options, asked.seed + i) for i in range(asked.games)]))
+    attack, pieces, ms = np.array(games).T
+    for name, values in (("attack", attack), ("pieces", pieces)):
+        print(f"N={asked.games}, seeds from {asked.seed}: {name} {bootstrap(np.mean, values)}")
+    print(f"{ms.mean():.1f} ms a piece; {(pieces < asked.pieces).sum()} games ended before {asked.pieces} pieces")
+    if file:
+        question, _, name = asked.figure.partition("/")
+        figure = "pieces" if asked.garbage else "attack"
+        mean = bootstrap(np.mean, pieces if asked.garbage else attack)
+        record = {"id": name, "question": question, "label": " ".join([asked.player, *asked.option])}
+        record |= {"player": asked.player, "options": options, "env": "mergefall/TetrisKeys-v0"}
+        record |= {"env_kwargs": {"gravity": 0, "garbage": asked.garbage}, "cap": f"{asked.pieces} pieces"}
+        record |= {
+            "episodes": asked.games,
+            "seed": asked.seed,
+            "figure": figure,
+            "unit": "",
+            "ms": float(f"{ms.mean():.2g}"),
+        }
+        record |= {
+            part: float(f"{getattr(mean, at):.5g}")
+            for part, at in (("mean", "value"), ("low", "low"), ("high", "high"))
+        }
+        record |= {"command": shlex.join(["python", "tests/benchmarks/attack.py", *sys.argv[1:]])}
+        record |= {"date": date.today().isoformat()}
+        lines = file.read_text(encoding="utf-8").splitlines()
+        lines = [line for line in lines if json.loads(line)["id"] != name]
+        write_whole(file, "\n".join([*lines, json.dumps(record, ensure_ascii=False), ""]).encode())
+
+
+if __name__ == "__main__":
+    main()
