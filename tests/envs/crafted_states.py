@@ -1,7 +1,7 @@
 """Puts random words into sound states, restores them and plays on: run by `test_states.py` in a process of its own.
 
-Prints (states restored, states refused) of each game as JSON. A state that is restored must be playable, one that is refused must
-leave the game as it was.
+Prints (states restored, states refused) of each game as JSON. A state that is restored must be playable, one that is
+refused must leave the game as it was.
 
     python tests/envs/crafted_states.py 200 mergefall/Tetris-v0 '{"randomizer": "hidden"}'
 """
