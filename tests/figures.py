@@ -292,6 +292,33 @@ QUESTIONS: dict[str, Question] = {
         "10×20, without preview if nothing else is said. The best published hand-coded player clears 183 lines.",
         LINES | RUNS | MS | LEARNT | PUBLISHED,
     ),
+    # Tetris by keys.
+    "keys-gravity": Question(
+        "What does gravity cost a player by keys?",
+        "10×10, uniform pieces, one known piece after the current one, no hold. Gravity in rows a key. At 0 the games are "
+        "those by placements, but end a little later, because a piece may rest partly above the field.",
+        {"gravity": lambda record: str(record["env_kwargs"].get("gravity", ""))} | LINES,
+    ),
+    "keys-learners": Question(
+        "What do learners reach in Tetris by keys?",
+        "No hold, one known piece after the current one, cap 20,000 keys, five training seeds each.",
+        LINES | {"of each run": field("runs")} | PUBLISHED,
+    ),
+    "attack": Question(
+        "How much do players of Tetris send?",
+        "Attack of the first 50 pieces from an empty board, hold, five known pieces after the current one.",
+        WHO | {"mean attack": value} | MS | {"source": field("source")},
+    ),
+    "garbage": Question(
+        "How long do players of Tetris last under garbage?",
+        "By keys, pieces until the end.",
+        {"rows a piece": lambda record: str(record["env_kwargs"]["garbage"]["rows"])} | WHO | {"mean pieces": value},
+    ),
+    "versus": Question(
+        "Who wins matches of Tetris?",
+        "By keys; one row of garbage in five pieces on both sides, cap 6,000 keys. Elo points, from all pairs.",
+        WHO | {"rating": value},
+    ),
     # Which way to train.
     "ways-2048": Question(
         "Which way to train in 2048?",
