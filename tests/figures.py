@@ -302,22 +302,7 @@ QUESTIONS: dict[str, Question] = {
     "keys-learners": Question(
         "What do learners reach in Tetris by keys?",
         "No hold, one known piece after the current one, cap 20,000 keys, five training seeds each.",
-        LINES | {"of each run": field("runs")} | PUBLISHED,
-    ),
-    "attack": Question(
-        "How much do players of Tetris send?",
-        "Attack of the first 50 pieces from an empty board, hold, five known pieces after the current one.",
-        WHO | {"mean attack": value} | MS | {"source": field("source")},
-    ),
-    "garbage": Question(
-        "How long do players of Tetris last under garbage?",
-        "By keys, pieces until the end.",
-        {"rows a piece": lambda record: str(record["env_kwargs"]["garbage"]["rows"])} | WHO | {"mean pieces": value},
-    ),
-    "versus": Question(
-        "Who wins matches of Tetris?",
-        "By keys; one row of garbage in five pieces on both sides, cap 6,000 keys. Elo points, from all pairs.",
-        WHO | {"rating": value},
+        LINES | {"of each run": field("runs")} | MS | LEARNT,
     ),
     # Which way to train.
     "ways-2048": Question(
