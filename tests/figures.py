@@ -295,8 +295,8 @@ QUESTIONS: dict[str, Question] = {
     # Tetris by keys.
     "keys-gravity": Question(
         "What does gravity cost a player by keys?",
-        "10×10, uniform pieces, one known piece after the current one, no hold. Gravity in rows a key. At 0 the games are "
-        "those by placements, but end a little later, because a piece may rest partly above the field.",
+        "10×10, uniform pieces, one known piece after the current one, no hold. Gravity in rows a key. At 0 the games "
+        "are those by placements, but end a little later, because a piece may rest partly above the field.",
         {"gravity": lambda record: str(record["env_kwargs"].get("gravity", ""))} | LINES,
     ),
     "keys-learners": Question(
