@@ -277,6 +277,9 @@ class Rules(PieceRules):
         )
         return {game.RULES: super().rules_words()[game.RULES] | flags}
 
+    def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
+        return self.viewed(kind, observations["board"][:, None], observations)
+
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
