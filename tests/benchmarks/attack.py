@@ -11,7 +11,6 @@ training/figures.jsonl.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from concurrent.futures import ProcessPoolExecutor
@@ -24,8 +23,7 @@ import mergefall  # noqa: F401
 import numpy as np
 from mergefall_baselines import make
 from mergefall_training.cli import parse_options
-from mergefall_training.compare.figures import figure_file
-from mergefall_training.files import write_whole
+from mergefall_training.compare.figures import figure_file, put_records
 from mergefall_training.play.statistics import bootstrap
 
 ID = "mergefall/TetrisKeys-v0"
@@ -70,27 +68,32 @@ def main() -> None:
     print(f"{ms.mean():.1f} ms a piece; {(pieces < asked.pieces).sum()} games ended before {asked.pieces} pieces")
     if file:
         question, _, name = asked.figure.partition("/")
-        figure = "pieces" if asked.garbage else "attack"
-        mean = bootstrap(np.mean, pieces if asked.garbage else attack)
-        record = {"id": name, "question": question, "label": " ".join([asked.player, *asked.option])}
-        record |= {"player": asked.player, "options": options, "env": "mergefall/TetrisKeys-v0"}
-        record |= {"env_kwargs": {"gravity": 0, "garbage": asked.garbage}, "cap": f"{asked.pieces} pieces"}
-        record |= {
+        figure, values = ("pieces", pieces) if asked.garbage else ("attack", attack)
+        mean, words = (
+            bootstrap(np.mean, values),
+            [word for word in sys.argv[1:] if word not in ("--figure", asked.figure)],
+        )
+        record = {
+            "id": name,
+            "question": question,
+            "label": " ".join([asked.player, *asked.option]),
+            "player": asked.player,
+            "options": options,
+            "env": ID,
+            "env_kwargs": {"gravity": 0} | ({"garbage": {"rows": asked.garbage}} if asked.garbage else {}),
+            "cap": f"{asked.pieces} pieces",
             "episodes": asked.games,
             "seed": asked.seed,
             "figure": figure,
+            "mean": float(f"{mean.value:.6g}"),
+            "low": float(f"{mean.low:.6g}"),
+            "high": float(f"{mean.high:.6g}"),
             "unit": "",
             "ms": float(f"{ms.mean():.2g}"),
+            "command": shlex.join(["python", "tests/benchmarks/attack.py", *words]),
+            "date": date.today().isoformat(),
         }
-        record |= {
-            part: float(f"{getattr(mean, at):.5g}")
-            for part, at in (("mean", "value"), ("low", "low"), ("high", "high"))
-        }
-        record |= {"command": shlex.join(["python", "tests/benchmarks/attack.py", *sys.argv[1:]])}
-        record |= {"date": date.today().isoformat()}
-        lines = file.read_text(encoding="utf-8").splitlines()
-        lines = [line for line in lines if json.loads(line)["id"] != name]
-        write_whole(file, "\n".join([*lines, json.dumps(record, ensure_ascii=False), ""]).encode())
+        put_records(file, [record])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import Path
@@ -50,23 +50,30 @@ def write_figures(file: Path, key: str, results: Sequence[ContestResult], comman
     """
     question, _, id = key.partition("/")
     about = {"question": question, "command": command, "date": date.today().isoformat()}
-    series = [list(alike) for _, alike in groupby(results, lambda result: result.series or result.name)]
-    records = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    places, written = {record["id"]: at for at, record in enumerate(records)}, []
+    series, written = [list(alike) for _, alike in groupby(results, lambda result: result.series or result.name)], []
     for contests in series:
         first = contests[0]
         for line in first.lines:
             names = [id, *[first.series or first.name] * (len(series) > 1), *[line.label] * (len(first.lines) > 1)]
             name = re.sub(r"[^\w./]+", "-", "-".join(names).lower()).strip("-")
-            at = places.setdefault(name, len(records))
-            old = records[at] if at < len(records) else {"id": name, "question": question}
-            if old["question"] != question:
-                raise ValueError(f"the record {name!r} answers the question {old['question']!r}; choose another ID")
-            kept = {field: old[field] for field in BY_HAND if field in old}
-            records[at : at + 1] = [{"id": name} | _record(contests, line) | about | kept]
-            written.append(name)
-    write_whole(file, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records).encode())
-    return written
+            written.append({"id": name} | _record(contests, line) | about)
+    put_records(file, written)
+    return [record["id"] for record in written]
+
+
+def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
+    """Write records into the file of records, as `write_figures` does.
+
+    Raises ValueError if another question has a record of such an id.
+    """
+    lines = file.read_text(encoding="utf-8").splitlines()
+    records = {record["id"]: record for record in map(json.loads, lines)}
+    for record in new:
+        old = records.get(record["id"], record)
+        if old["question"] != record["question"]:
+            raise ValueError(f"the record {record['id']!r} answers the question {old['question']!r}; choose another ID")
+        records[record["id"]] = record | {field: old[field] for field in BY_HAND if field in old}
+    write_whole(file, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records.values()).encode())
 
 
 def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
