@@ -168,7 +168,8 @@ WHAT = {"what": label, "N": games, "seeds": seeds}
 TRIAL = WHAT | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
 MAIN = (
     "ntuple-2h-6 league-strong-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill "
-    "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved"
+    "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved "
+    "attack-400-8"
 )
 
 
@@ -304,6 +305,25 @@ QUESTIONS: dict[str, Question] = {
         "No hold, one known piece after the current one, cap 20,000 keys, five training seeds each.",
         LINES | {"of each run": field("runs")} | MS | LEARNT,
     ),
+    "attack": Question(
+        "How much do players of Tetris by keys attack?",
+        "Attack of the first 50 placements from an empty board of 10×20, by Jstris's table, seeds from 2,000: SRS, "
+        "bags, hold, a queue of five, no gravity. Here a combo counts on top of a perfect clear's 10 rows. `draws` are "
+        "of the pieces after the queue. The times are of one core.",
+        {"player": label, "N": games, "mean attack": value} | MS | {"source": field("source")},
+    ),
+    "garbage": Question(
+        "How long do players of Tetris by keys survive under garbage?",
+        "Mean pieces until the end, at most 1,000, on 10×20 with hold and a queue of five, without gravity. A row has "
+        "one hole, which moves with a probability of 0.3; attack cancels rows that wait.",
+        {"rows a piece": lambda record: str(record["env_kwargs"]["garbage"]["rows"])} | WHO | {"mean pieces": value},
+    ),
+    "versus": Question(
+        "Who wins matches of Tetris by keys?",
+        "Elo ratings of a league, 120 matches a pair, seeds 0–59 from either side, gravity 0.02. Garbage rises on both "
+        "sides also without attack, one row in five pieces. The times are of many matches side by side, per key.",
+        {"player": label, "matches": games, "Elo": value} | MS,
+    ),
     # Which way to train.
     "ways-2048": Question(
         "Which way to train in 2048?",
@@ -436,23 +456,29 @@ EXTRACTS: dict[str, tuple[Columns, str]] = {
     ),
     "strength": (
         {"player": label, "N": games, "mean score": value} | MS,
-        "league-strong-6 league-strong-3 league-strong-2 league-nneonneo-fast league-small-3",
+        "league-strong-6 league-strong-3 league-strong-2 league-nneonneo-fast",
     ),
     "learned": (
         ROWS,
         "gpu-2048-full published-value-2021 published-policy-2021 distill tetris-distill cma-es-last "
-        "sz-evolved sz-afterstate sz-td",
+        "sz-evolved sz-afterstate",
     ),
     "shaped": (
         {"potential": label, "mean": plain} | GAIN,
         "goal-512-monotone-smooth goal-512-nneonneo goal-512-a-constant goal-512-no-shaping shaping-2048-nneonneo "
-        "shaping-2048-monotone-smooth shaping-2048-a-constant shaping-2048-no-shaping shaping-tetris-no-shaping "
+        "shaping-2048-monotone-smooth shaping-2048-no-shaping shaping-tetris-no-shaping "
         "shaping-tetris-two-tetrad",
     ),
     "fast": (
         SPEED,
-        "speed-2048-single speed-2048-batched-2 speed-nneonneo speed-tetris-single speed-tetris-batched speed-sb3 "
+        "speed-2048-single speed-2048-batched-2 speed-nneonneo speed-tetris-single speed-tetris-batched "
+        "speed-keys-single speed-sb3 "
         "speed-ppo speed-greedy",
+    ),
+    "keys": (
+        ROWS,
+        "attack-400-8 attack-alphatetris attack-humans-5 garbage-beam-1.1 garbage-bcts-1.1 keys-gravity-bcts-0 "
+        "keys-gravity-bcts-20 keys-learners-kickstart keys-learners-bcts-by-keys keys-learners-maskableppo",
     ),
     "card-networks": (CARD, "league-small-1 league-strong-1"),
     "card-agents": (
@@ -461,7 +487,7 @@ EXTRACTS: dict[str, tuple[Columns, str]] = {
     ),
     "luck": (
         LUCK,
-        "robust-2048-strong-network-expectimax-2 robust-2048-strong-network robust-2048-distilled-network "
+        "robust-2048-strong-network-expectimax-2 robust-2048-distilled-network "
         "robust-2048-tile-order-alpha-beta-d5 robust-tetris-two-tetrad-deep-bcts robust-tetris-dt-10",
     ),
 }

@@ -63,16 +63,14 @@ def main() -> None:
     with ProcessPoolExecutor(asked.workers) as pool:
         games = list(pool.map(play, [(asked, options, asked.seed + i) for i in range(asked.games)]))
     attack, pieces, ms = np.array(games).T
-    for name, values in (("attack", attack), ("pieces", pieces)):
-        print(f"N={asked.games}, seeds from {asked.seed}: {name} {bootstrap(np.mean, values)}")
+    means = {"attack": bootstrap(np.mean, attack), "pieces": bootstrap(np.mean, pieces)}
+    for name, mean in means.items():
+        print(f"N={asked.games}, seeds from {asked.seed}: {name} {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]")
     print(f"{ms.mean():.1f} ms a piece; {(pieces < asked.pieces).sum()} games ended before {asked.pieces} pieces")
     if file:
         question, _, name = asked.figure.partition("/")
-        figure, values = ("pieces", pieces) if asked.garbage else ("attack", attack)
-        mean, words = (
-            bootstrap(np.mean, values),
-            [word for word in sys.argv[1:] if word not in ("--figure", asked.figure)],
-        )
+        figure = "pieces" if asked.garbage else "attack"
+        words = [word for word in sys.argv[1:] if word not in ("--figure", asked.figure)]
         record = {
             "id": name,
             "question": question,
@@ -85,9 +83,9 @@ def main() -> None:
             "episodes": asked.games,
             "seed": asked.seed,
             "figure": figure,
-            "mean": float(f"{mean.value:.6g}"),
-            "low": float(f"{mean.low:.6g}"),
-            "high": float(f"{mean.high:.6g}"),
+            "mean": float(f"{means[figure].value:.6g}"),
+            "low": float(f"{means[figure].low:.6g}"),
+            "high": float(f"{means[figure].high:.6g}"),
             "unit": "",
             "ms": float(f"{ms.mean():.2g}"),
             "command": shlex.join(["python", "tests/benchmarks/attack.py", *words]),
