@@ -299,6 +299,7 @@ QUESTIONS: dict[str, Question] = {
         "10×10, uniform pieces, one known piece after the current one, no hold. Gravity in rows a key. At 0 the games "
         "are those by placements, but end a little later, because a piece may rest partly above the field.",
         {"gravity": lambda record: str(record["env_kwargs"].get("gravity", ""))} | LINES,
+        picture="notebooks/keys-costs.png",
     ),
     "keys-learners": Question(
         "What do learners reach in Tetris by keys?",
@@ -317,6 +318,7 @@ QUESTIONS: dict[str, Question] = {
         "Mean pieces until the end, at most 1,000, on 10×20 with hold and a queue of five, without gravity. A row has "
         "one hole, which moves with a probability of 0.3; attack cancels rows that wait.",
         {"rows a piece": lambda record: str(record["env_kwargs"]["garbage"]["rows"])} | WHO | {"mean pieces": value},
+        picture="notebooks/keys-costs.png",
     ),
     "versus": Question(
         "Who wins matches of Tetris by keys?",
