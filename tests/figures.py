@@ -417,7 +417,7 @@ QUESTIONS: dict[str, Question] = {
         TRIAL,
     ),
     "trials-search": Question(
-        "What was tried for tree search and expert iteration?",
+        "What was tried for searches and expert iteration?",
         "One run each if nothing else is said, so small differences may be chance.",
         TRIAL | MS,
     ),

@@ -112,6 +112,8 @@ class Attack(Heuristic):
     The weights are by CMA-ES, for the attack of 50 placements from an empty board; `attack` and `high` stayed fixed.
     From weights set by hand: 3 generations of 12 candidates and 24 games (seeds from 1,000,000; 150 nodes, 4 draws of 2
     pieces, 30 nodes in a draw), then 17 of 10 candidates and 16 games (seeds from 2,000,000; 100 nodes, 25 in a draw).
+    Weights for survival under garbage exist, too: they survive a fifth longer at 1.3 rows a piece, attack a tenth less,
+    and win no more matches (`python tests/figures.py trials-search` has them).
     """
 
     name: ClassVar[str] = "attack"
