@@ -309,8 +309,8 @@ QUESTIONS: dict[str, Question] = {
     "attack": Question(
         "How much do players of Tetris by keys attack?",
         "Attack of the first 50 placements from an empty board of 10×20, by Jstris's table, seeds from 2,000: SRS, "
-        "bags, hold, a queue of five, no gravity. Here a combo counts on top of a perfect clear's 10 rows. `draws` are "
-        "of the pieces after the queue. The times are of one core.",
+        "bags, hold, a queue of five, no gravity. Combos count on top of a perfect clear's 10 rows; the rules of the "
+        "reported figures may differ there. `draws` are of the pieces after the queue. The times are of one core.",
         {"player": label, "N": games, "mean attack": value} | MS | {"source": field("source")},
     ),
     "garbage": Question(
