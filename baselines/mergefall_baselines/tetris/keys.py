@@ -14,7 +14,7 @@ from mergefall.checks import choice
 from mergefall.games import GAMES, take
 from mergefall.kernels import kernel
 from mergefall.tetris import game as words
-from mergefall.tetris.field import copy, field_mask
+from mergefall.tetris.field import copy, field_mask, full_rows, put
 from mergefall.tetris.keys import game
 from mergefall.tetris.keys.routes import ANY, SPUN, explore, find, goal_of, key_at, new_work, write_route
 from mergefall.tetris.keys.rules import Rules
@@ -137,16 +137,17 @@ def best_in_time(state, values, settings, route):
 def plan(state, memory, choice, values, settings):
     """Remember the route to a chosen placement, packed; if it is not reached in time, to the best one that is.
 
-    A T gets there by a turn if it can, for a T-spin.
+    A T gets there by a turn, if it is a T-spin then and clears lines.
     """
     _, _, _, asked, trial, work = settings
     memory[PRESSED], route, count = U(0), memory[ROUTE:], 0
     held, (rotation, column, y) = action_of(choice) >= words.actions_of(asked), at_rest(choice)
     goal, columns = goal_of(rotation, column, y), words.columns_in(asked)
-    if words.placed_by(asked, held) == game.T:
-        places = new_places(columns.size)
+    if game.spin_of(columns, words.placed_by(asked, held), rotation, column, y, game.TURNED) != game.NO_SPIN:
+        placed, places = columns.copy(), new_places(columns.size)
+        put(placed, game.T, rotation, column, y)
         search(columns, game.T, words.size_of(asked)[1], places)
-        if places[TURNED, rotation, column] >> U(y) & U(1):
+        if full_rows(placed) and places[TURNED, rotation, column] >> U(y) & U(1):
             count = find(state, held, goal + SPUN, trial, work, route)
     if count == 0 and find(state, held, goal, trial, work, route) == 0:
         if best_in_time(state, values, settings, route) == 0:
@@ -217,9 +218,9 @@ class Keys(KernelPlayer):
     """Keys: presses the keys that bring each piece to where a player of placements wants it.
 
     It asks the player once for each piece, as in the game by placements with the same board and pieces, finds the
-    shortest keys to the chosen place and presses them. With hold and a preview it may hold. The search knows the clock:
-    if gravity or the lock delay cuts the way off, it takes the placement with the highest value of those that are
-    reached in time.
+    shortest keys to the chosen place, or those of a T-spin that clears lines there, and presses them. With hold and a
+    preview it may hold. The search knows the clock: if gravity or the lock delay cuts the way off, it takes the
+    placement with the highest value of those that are reached in time.
 
     Args:
         of: the player: a name, a run folder, or a mapping of `player` and options. Default: `tetris/bcts`.

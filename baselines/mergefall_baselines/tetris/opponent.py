@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -26,7 +27,7 @@ class OpponentPlayer:
 
     def __init__(self, spec: Any, rules: Rules) -> None:
         player = of_game(player_of(spec, "opponent"), type(rules), "opponent")
-        self._player, self._memory = player.with_rules(asdict(rules)), None
+        self._player, self._keys, self._memory = player.with_rules(asdict(rules)), rules.n_actions, None
 
     def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:
         """The keys int64[n] in states uint64[n, words] that begin with the opponent's side."""
@@ -36,7 +37,11 @@ class OpponentPlayer:
                 if self._memory is None:
                     self._memory = np.zeros((len(states), memory.size), memory.dtype)
                 self._memory[i] = memory
+        space = getattr(getattr(self._player, "predictor", None), "observation_space", None)
+        if isinstance(space, Mapping):  # a model of the game alone sees its own side alone
+            observations = {name: observations[name] for name in space}
         keys, self._memory = self._player.predict(observations, self._memory)
-        if len(keys) != len(states):
-            raise ValueError(f"opponent chose {keys!r}; expected {len(states)} keys")
-        return np.array([checked(self._player, key) for key in keys], np.int64)
+        keys = np.array([checked(self._player, key) for key in np.atleast_1d(keys)], np.int64)
+        if len(keys) != len(states) or not ((keys >= 0) & (keys < self._keys)).all():
+            raise ValueError(f"opponent chose {keys}; expected {len(states)} integers from 0 to {self._keys - 1}")
+        return keys

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from copy import copy
 from functools import partial
 from typing import Any
@@ -73,6 +74,8 @@ class ModelPlayer(PreferringPlayer):
     def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
         for view in self._views:
             observation = view(observation)
+        if isinstance(space := self.policy.observation_space, Mapping):  # in a match without the opponent's board
+            observation = {name: observation[name] for name in space}
         return preferences_of(self.policy, observation)
 
 

@@ -44,7 +44,7 @@ class TetrisKeysEnv(PieceGame, GameEnv):
       lowest cell;
     - `hold`: `Discrete(8)`, the id of the held piece, 7 for none; absent with `hold=False`;
     - `queue`: int64[preview], `MultiDiscrete([7] · preview)`, the ids of the following pieces; absent for `preview=0`;
-    - `status`: int64[9], all else that the future depends on: whether this piece was held (0 or 1); whether its last
+    - `status`: int64[9], what else a player of the game knows: whether this piece was held (0 or 1); whether its last
       move was a turn (1) by the fifth test (2); the fraction of a row that it has fallen, in 1/65536; steps at rest;
       resets of the lock delay; locks in a row that cleared lines; whether a back-to-back chain is on; rows of garbage
       that will rise; the level.

@@ -58,6 +58,7 @@ def receive(side, rows):
 def answer(own, other, sent):
     """Play the opponent's key after the own one, which sent so many rows; returns the opponent's `Lock`."""
     _, _, _, locked = game.step(other, np.int64(other[ILLEGAL]))
+    other[ILLEGAL] = U(0)  # a wait, until it chooses again
     receive(other, sent)
     receive(own, locked.sent)
     return locked
