@@ -7,7 +7,7 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from mergefall.tetris import place
-from mergefall.tetris.keys import KEYS
+from mergefall.tetris.keys import CLEARS, KEYS
 from mergefall.tetris.keys.reference import Game
 from mergefall_baselines import make, play_in_env
 from mergefall_baselines.player import chosen_by, steps
@@ -52,6 +52,20 @@ def test_both_loops_play_the_same_game(of, rules):
     slow = play_in_env(player, ID, 3, rules, max_episode_steps=400)
     np.testing.assert_array_equal(played.actions, slow.actions)
     assert played.figures == slow.figures
+
+
+def test_a_t_turns_in_only_for_a_spin_that_clears_lines():
+    player, rules = make("tetris/keys", of="tetris/bcts", placements="drop"), {"gravity": 0}
+    env, soft, spins, before = gym.make(ID, **rules), False, 0, {"pieces": 0, "lines": 0}
+    env.reset(seed=0)
+    for key in player.play(ID, 0, rules, 3000).actions:
+        info = env.step(int(key))[-1]
+        soft |= KEYS[key] == "soft drop"
+        if info["pieces"] > before["pieces"]:
+            spun = "T-spin" in CLEARS[info["clear"]] and info["lines"] > before["lines"]
+            assert soft == spun
+            soft, spins, before = False, spins + spun, info
+    assert spins > 5
 
 
 def test_random_keys_are_legal_and_equally_likely():

@@ -26,9 +26,6 @@ def parallel_env(**kwargs):
     return parallel_env(**kwargs)
 
 
-KEYED = {"player": "tetris/keys", "of": "tetris/bcts"}
-
-
 def slow_side(stream, rules):
     queue = [stream.piece() for _ in range(1 + rules.preview)]
     stream.hole = (stream.bits() >> 32) * (rules.cols - rules.garbage.holes + 1) >> 32
@@ -78,7 +75,13 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
 
 
 def test_the_parallel_match_is_that_of_the_environment():
-    env, parallel = gym.make(ID, opponent=KEYED, reward="attack"), parallel_env(reward="attack")
+    player, answers = make("tetris/keys", of="tetris/bcts"), []
+
+    def opponent(observation):
+        answers.append(int(player.act(observation)))
+        return answers[-1]
+
+    env, parallel = gym.make(ID, opponent=opponent, reward="attack"), parallel_env(reward="attack")
     seen, info = env.reset(seed=4)
     observations, infos = parallel.reset(seed=4)
     rng = np.random.default_rng(0)
@@ -88,9 +91,7 @@ def test_the_parallel_match_is_that_of_the_environment():
         assert {name: info[name] for name in ("lines", "pieces", "attack", "won")}.items() <= infos["player_0"].items()
         key = int(rng.choice(np.flatnonzero(info["action_mask"])))
         seen, reward, over, _, info = env.step(key)
-        half = env.unwrapped.clone_state().size // 2
-        answer = int(env.unwrapped.clone_state()[half + words.ILLEGAL])
-        observations, rewards, overs, _, infos = parallel.step(dict(zip(AGENTS, (key, answer), strict=True)))
+        observations, rewards, overs, _, infos = parallel.step(dict(zip(AGENTS, (key, answers[-1]), strict=True)))
         assert (rewards["player_0"], overs["player_1"]) == (reward, over)
         if over:
             break
@@ -150,3 +151,21 @@ def test_errors_name_the_value():
         match.step({"player_0": 0, "player_1": 0})
     with pytest.raises(ValueError, match="render_mode is 'film'"):
         parallel_env(render_mode="film")
+
+
+@pytest.mark.parametrize("key", [-1, 8, 10**11])
+def test_a_key_that_is_none_of_the_game_is_refused(key):
+    env = gym.make(ID, opponent=lambda observation: key)
+    env.reset(seed=0)
+    with pytest.raises(ValueError, match=rf"opponent chose \[{key}\]; expected 1 integers from 0 to 7"):
+        env.step(0)
+
+
+def test_afterstates_assume_that_the_opponent_waits():
+    keys = iter([KEYS.index("hard drop"), KEYS.index("hard drop"), KEYS.index("wait")])
+    env = gym.make(ID, opponent=lambda observation: next(keys), gravity=0, rows=4, cols=4).unwrapped
+    env.reset(seed=0)
+    for _ in range(2):
+        env.step(KEYS.index("wait"))
+    rewards = env.afterstates()[1]
+    assert rewards[KEYS.index("wait")] == 0 == env.step(KEYS.index("wait"))[1]

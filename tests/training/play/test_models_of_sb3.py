@@ -9,7 +9,7 @@ from mergefall.games import batch_of_one
 from mergefall.wrappers import flat, planes, replace_illegal
 from mergefall_baselines import Player, make, play_in_env
 from mergefall_training import evaluate
-from mergefall_training.play.preferences import player_of_model
+from mergefall_training.play.preferences import ModelPlayer, player_of_model
 from mergefall_training.play.workers import environment, task, unpack_task
 from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
 from stable_baselines3 import DQN, PPO
@@ -120,3 +120,14 @@ def test_a_model_that_a_function_loads_travels_to_workers():
     there = unpack_task(job.pack())
     assert there.trajectory(3, 50).actions.tolist() == job.trajectory(3, 50).actions.tolist()
     assert len(set(there.trajectory(3, 50).actions.tolist())) > 1
+
+
+def test_a_model_of_the_game_alone_plays_matches():
+    keys = "mergefall/TetrisKeys-v0"
+    model = PPO("MultiInputPolicy", gym.make(keys), n_steps=64, seed=1)
+    env = gym.make("mergefall/TetrisVersus-v0", opponent=model)
+    observation, _ = env.reset(seed=0)
+    assert not env.step(0)[2]
+    player = ModelPlayer(model.policy, [], keys, {})
+    alone = {name: part for name, part in observation.items() if name != "opponent"}
+    np.testing.assert_array_equal(player.values(observation), player.values(alone))

@@ -46,7 +46,6 @@ def begin(state, starts, drawn):
     if other.size:
         other[STREAM] = draw(own)
         game.begin(other, starts[:0], True)
-        other[ILLEGAL] = U(0)
 
 
 @kernel
