@@ -16,11 +16,9 @@ from mergefall.kernels import kernel
 from mergefall.tetris import game as words
 from mergefall.tetris.field import copy, field_mask, full_rows, put
 from mergefall.tetris.keys import game
-from mergefall.tetris.keys.routes import ANY, SPUN, explore, find, goal_of, key_at, new_work, write_route
+from mergefall.tetris.keys.routes import ANY, SPUN, best_spin, explore, find, goal_of, key_at, new_work, write_route
 from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
-from mergefall.tetris.reach import TURNED, search
-from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Kernel
 from mergefall.words import any_bit
@@ -143,11 +141,10 @@ def plan(state, memory, choice, values, settings):
     memory[PRESSED], route, count = U(0), memory[ROUTE:], 0
     held, (rotation, column, y) = action_of(choice) >= words.actions_of(asked), at_rest(choice)
     goal, columns = goal_of(rotation, column, y), words.columns_in(asked)
-    if game.spin_of(columns, words.placed_by(asked, held), rotation, column, y, game.TURNED) != game.NO_SPIN:
-        placed, places = columns.copy(), new_places(columns.size)
+    if words.placed_by(asked, held) == game.T:
+        placed = columns.copy()
         put(placed, game.T, rotation, column, y)
-        search(columns, game.T, words.size_of(asked)[1], places)
-        if full_rows(placed) and places[TURNED, rotation, column] >> U(y) & U(1):
+        if full_rows(placed) and best_spin(columns, game.T, rotation, column, y, words.size_of(asked)[1]):
             count = find(state, held, goal + SPUN, trial, work, route)
     if count == 0 and find(state, held, goal, trial, work, route) == 0:
         if best_in_time(state, values, settings, route) == 0:

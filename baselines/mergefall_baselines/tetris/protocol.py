@@ -22,14 +22,12 @@ from typing import Any, TextIO
 import mergefall
 import numpy as np
 from mergefall.checks import number
-from mergefall.tetris import reach
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.keys.game import spin_of
+from mergefall.tetris.keys.routes import best_spin
 from mergefall.tetris.pieces import TETROMINOES
 from mergefall.tetris.placements import ABOVE
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Observation
-from numpy.typing import NDArray
 
 from mergefall_baselines.player import OfPredictor, Player
 from mergefall_baselines.registry import make
@@ -152,16 +150,12 @@ def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
         raise ValueError(f"the queue is {position.queue}; expected a current piece and at least one more")
     rules = Rules(placements="reachable", hold=True, preview=preview, randomizer="bag7", overflow="clear_first")
     action = int(player.act(position.observation(preview)))
-    place = place_of(action, rules, [position.queue[0], position.hold or position.queue[1]])
-    return [{"location": location_of(*place), "spin": SPINS[kind_of_spin(position.board, *place)]}]
-
-
-def kind_of_spin(board: NDArray[np.uint8], piece: str, rotation: int, column: int, y: int) -> int:
-    """The best kind of spin with which a piece can lock at a place: an index of `SPINS`."""
-    columns, work = columns_of(board[::-1]), reach.new_work(COLS)
-    reach.search(columns, NAMES.index(piece), ROWS, work)
-    turn = sum(int(work[way, rotation, column]) >> y & 1 for way in (reach.TURNED, reach.KICKED))
-    return int(spin_of(columns, NAMES.index(piece), rotation, column, y, turn))
+    piece, *place = place_of(action, rules, [position.queue[0], position.hold or position.queue[1]])
+    location = location_of(piece, *place)
+    if any(position.board[y, x] for x, y in cells_of(location)):  # players do not see cells above the field
+        return []
+    spin = best_spin(columns_of(position.board[::-1]), NAMES.index(piece), *place, ROWS)
+    return [{"location": location, "spin": SPINS[spin]}]
 
 
 class Bot(OfPredictor):
@@ -216,18 +210,27 @@ class Bot(OfPredictor):
         raise ProtocolError(f"the bot {self.command} said {said}, exit status {process.returncode}; expected {kind!r}")
 
     def _asked(self, observation: Observation) -> int:
+        parts, shown, _ = FORM.read(self.name, observation)
+        if shown != {"cols": COLS, "rows": ROWS, "preview": max(shown["preview"], 1), "hold": True}:
+            raise ValueError(
+                f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows, a queue and hold"
+            )
         board: list[list[str | None]] = [[None] * COLS for _ in range(HEIGHT)]
         for row, column in np.argwhere(observation["board"]).tolist():
             board[ROWS - 1 - row][column] = "G"
         pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
         hold = [*NAMES, None][int(observation["hold"])]
-        self._say("start", board=board, queue=pieces, hold=hold, combo=0, back_to_back=False)
-        time.sleep(self.seconds)
-        self._say("suggest")
-        moves = self._hear("suggestion")["moves"]
-        self._say("stop")
+        try:
+            self._say("start", board=board, queue=pieces, hold=hold, combo=0, back_to_back=False)
+            time.sleep(self.seconds)
+            self._say("suggest")
+            moves = self._hear("suggestion")["moves"]
+            self._say("stop")
+        except (OSError, ValueError) as error:  # no such program, a broken pipe, no JSON
+            self._process = None
+            raise ProtocolError(f"the bot {self.command} failed: {error}") from error
         rules = Rules(placements="reachable", hold=True, preview=len(pieces) - 1)
-        legal = rules.observed(FORM.states(self.name, FORM.read(self.name, observation)[0], rules))[0][0]
+        legal = rules.observed(FORM.states(self.name, parts, rules))[0][0]
         places = {a: place_of(a, rules, [pieces[0], hold or pieces[1]]) for a in np.flatnonzero(legal)[::-1].tolist()}
         actions = {cells_of(location_of(*place)): action for action, place in places.items()}
         for move in moves:

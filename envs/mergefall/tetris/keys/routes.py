@@ -17,8 +17,22 @@ from numpy.typing import NDArray
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, fall
 from mergefall.tetris.game import COLUMNS, FALLING, HOLD, QUEUE, SCORE, columns_in, is_over, queued
-from mergefall.tetris.keys.game import COLUMN, HARD_DROP, HOLD_KEY, ROTATION, ROW, SOFT_DROP, SPIN, act, appear, get
+from mergefall.tetris.keys.game import (
+    COLUMN,
+    HARD_DROP,
+    HOLD_KEY,
+    ROTATION,
+    ROW,
+    SOFT_DROP,
+    SPIN,
+    act,
+    appear,
+    get,
+    spin_of,
+)
 from mergefall.tetris.keys.rules import Rules
+from mergefall.tetris.reach import KICKED, TURNED, search
+from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.srs import SHAPES
 
 U = np.uint64
@@ -85,6 +99,15 @@ def explore(state, goal, soft, work):
         at += 1
     state[FALLING], state[SCORE] = start, score
     return found, count
+
+
+@kernel
+def best_spin(columns, piece, rotation, column, y, rows):
+    """The best kind of spin with which a piece can lock at a place, without gravity."""
+    places = new_places(columns.size)
+    search(columns, piece, rows, places)
+    turn = (places[TURNED, rotation, column] >> U(y) & U(1)) + (places[KICKED, rotation, column] >> U(y) & U(1))
+    return spin_of(columns, piece, rotation, column, y, np.int64(turn))
 
 
 @kernel
