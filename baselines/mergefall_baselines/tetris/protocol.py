@@ -66,12 +66,12 @@ def cells_of(location: Mapping[str, Any]) -> Cells:
     return frozenset((location["x"] + x, location["y"] + y) for x, y in cells)
 
 
-def place_of(action: int, rules: Rules, pieces: Sequence[str]) -> tuple[str, int, int, int]:
+def place_of(action: int, pieces: Sequence[str]) -> tuple[str, int, int, int]:
     """(piece, rotation, leftmost column, row of the lowest cell) that an action leads to.
 
     `pieces`: the current piece, and the one that an action places that holds.
     """
-    held, place = divmod(action, rules.n_actions // 2)
+    held, place = divmod(action, 4 * COLS * (ROWS + ABOVE))
     turn, y = divmod(place, ROWS + ABOVE)
     return pieces[held], *divmod(turn, COLS), y
 
@@ -148,9 +148,8 @@ def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
     preview = min(len(position.queue) - 1, 8)
     if preview < 1:
         raise ValueError(f"the queue is {position.queue}; expected a current piece and at least one more")
-    rules = Rules(placements="reachable", hold=True, preview=preview, randomizer="bag7", overflow="clear_first")
     action = int(player.act(position.observation(preview)))
-    piece, *place = place_of(action, rules, [position.queue[0], position.hold or position.queue[1]])
+    piece, *place = place_of(action, [position.queue[0], position.hold or position.queue[1]])
     location = location_of(piece, *place)
     if any(position.board[y, x] for x, y in cells_of(location)):  # players do not see cells above the field
         return []
@@ -197,16 +196,14 @@ class Bot(OfPredictor):
 
     def _hear(self, kind: str) -> dict[str, Any]:
         """The bot's next message of a kind; messages of kinds that the protocol does not know are passed over."""
-        said = "nothing"
-        for line in self._process.stdout:
-            message = json.loads(line)
-            if message.get("type") == kind:
-                return message
-            if message.get("type") == "error":
-                said = str(message)
-                break
+        message = next(
+            (said for said in map(json.loads, self._process.stdout) if said.get("type") in (kind, "error")), {}
+        )
+        if message.get("type") == kind:
+            return message
         process, self._process = self._process, None
         process.communicate()
+        said = message or "nothing"
         raise ProtocolError(f"the bot {self.command} said {said}, exit status {process.returncode}; expected {kind!r}")
 
     def _asked(self, observation: Observation) -> int:
@@ -215,9 +212,8 @@ class Bot(OfPredictor):
             raise ValueError(
                 f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows, a queue and hold"
             )
-        board: list[list[str | None]] = [[None] * COLS for _ in range(HEIGHT)]
-        for row, column in np.argwhere(observation["board"]).tolist():
-            board[ROWS - 1 - row][column] = "G"
+        rows = [["G" if cell else None for cell in row] for row in observation["board"][::-1]]
+        board = [*rows, *[[None] * COLS] * (HEIGHT - ROWS)]
         pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
         hold = [*NAMES, None][int(observation["hold"])]
         try:
@@ -231,7 +227,7 @@ class Bot(OfPredictor):
             raise ProtocolError(f"the bot {self.command} failed: {error}") from error
         rules = Rules(placements="reachable", hold=True, preview=len(pieces) - 1)
         legal = rules.observed(FORM.states(self.name, parts, rules))[0][0]
-        places = {a: place_of(a, rules, [pieces[0], hold or pieces[1]]) for a in np.flatnonzero(legal)[::-1].tolist()}
+        places = {a: place_of(a, [pieces[0], hold or pieces[1]]) for a in np.flatnonzero(legal)[::-1].tolist()}
         actions = {cells_of(location_of(*place)): action for action, place in places.items()}
         for move in moves:
             if (cells := cells_of(move["location"])) in actions:
