@@ -196,15 +196,15 @@ class Bot(OfPredictor):
 
     def _hear(self, kind: str) -> dict[str, Any]:
         """The bot's next message of a kind; messages of kinds that the protocol does not know are passed over."""
-        message = next(
-            (said for said in map(json.loads, self._process.stdout) if said.get("type") in (kind, "error")), {}
-        )
+        messages = map(json.loads, self._process.stdout)
+        message = next((said for said in messages if said.get("type") in (kind, "error")), {})
         if message.get("type") == kind:
             return message
         process, self._process = self._process, None
         process.communicate()
-        said = message or "nothing"
-        raise ProtocolError(f"the bot {self.command} said {said}, exit status {process.returncode}; expected {kind!r}")
+        raise ProtocolError(
+            f"the bot {self.command} said {message or 'nothing'}, exit status {process.returncode}; expected {kind!r}"
+        )
 
     def _asked(self, observation: Observation) -> int:
         parts, shown, _ = FORM.read(self.name, observation)
@@ -212,12 +212,11 @@ class Bot(OfPredictor):
             raise ValueError(
                 f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows, a queue and hold"
             )
-        rows = [["G" if cell else None for cell in row] for row in observation["board"][::-1]]
-        board = [*rows, *[[None] * COLS] * (HEIGHT - ROWS)]
+        board: Any = np.where(np.pad(observation["board"], ((HEIGHT - ROWS, 0), (0, 0)))[::-1], "G", None)
         pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
         hold = [*NAMES, None][int(observation["hold"])]
         try:
-            self._say("start", board=board, queue=pieces, hold=hold, combo=0, back_to_back=False)
+            self._say("start", board=board.tolist(), queue=pieces, hold=hold, combo=0, back_to_back=False)
             time.sleep(self.seconds)
             self._say("suggest")
             moves = self._hear("suggestion")["moves"]

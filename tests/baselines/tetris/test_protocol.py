@@ -56,6 +56,11 @@ def test_a_t_spin_is_told(hold, expected):
     assert move["location"]["type"] in ("T", *expected)
 
 
+def test_no_move_ends_in_filled_cells_above_the_field():
+    *_, suggestion = answers(start(["####.#####"] * 25, queue=["T", "S"]), {"type": "suggest"})
+    assert suggestion["moves"] == []
+
+
 def test_plays_clear_rows_and_move_the_queue_on():
     position = Position(start(["####....##"]))
     position.play({"location": {"type": "I", "orientation": "north", "x": 5, "y": 0}, "spin": "none"})
@@ -85,6 +90,13 @@ def test_bots_that_fail_are_named():
     ]:
         with pytest.raises(ProtocolError, match=message):
             Bot([sys.executable, "-c", program]).act(observation)
+    for command in (["no-such-program"], [sys.executable, "-c", "print('hello')"]):
+        with pytest.raises(ProtocolError, match="failed: "):
+            Bot(command).act(observation)
+    for rules in ({"rows": 10}, {"hold": False}, {"preview": 0}):
+        other, _ = gym.make("mergefall/Tetris-v0", **RULES | rules).reset(seed=0)
+        with pytest.raises(ValueError, match="expected 10 columns, 20 rows, a queue and hold"):
+            Bot(COMMAND).act(other)
     moves = '[{"location": {"type": "T", "orientation": "north", "x": 4, "y": 9}, "spin": "none"}]'
     floats = f"""
 import sys
