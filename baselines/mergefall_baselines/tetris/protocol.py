@@ -200,8 +200,8 @@ class Bot(OfPredictor):
         message = next((said for said in messages if said.get("type") in (kind, "error")), {})
         if message.get("type") == kind:
             return message
-        process, self._process = self._process, None
-        process.communicate()
+        process = self._process
+        self.close()
         raise ProtocolError(
             f"the bot {self.command} said {message or 'nothing'}, exit status {process.returncode}; expected {kind!r}"
         )
@@ -212,17 +212,17 @@ class Bot(OfPredictor):
             raise ValueError(
                 f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows, a queue and hold"
             )
-        board: Any = np.where(np.pad(observation["board"], ((HEIGHT - ROWS, 0), (0, 0)))[::-1], "G", None)
+        board = np.array([None, "G"])[np.pad(observation["board"], ((HEIGHT - ROWS, 0), (0, 0)))[::-1]].tolist()
         pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
         hold = [*NAMES, None][int(observation["hold"])]
         try:
-            self._say("start", board=board.tolist(), queue=pieces, hold=hold, combo=0, back_to_back=False)
+            self._say("start", board=board, queue=pieces, hold=hold, combo=0, back_to_back=False)
             time.sleep(self.seconds)
             self._say("suggest")
             moves = self._hear("suggestion")["moves"]
             self._say("stop")
         except (OSError, ValueError) as error:  # no such program, a broken pipe, no JSON
-            self._process = None
+            self.close()
             raise ProtocolError(f"the bot {self.command} failed: {error}") from error
         rules = Rules(placements="reachable", hold=True, preview=len(pieces) - 1)
         legal = rules.observed(FORM.states(self.name, parts, rules))[0][0]
@@ -236,9 +236,8 @@ class Bot(OfPredictor):
     def close(self) -> None:
         """Send the bot away."""
         if self._process is not None:
-            self._say("quit")
-            self._process.communicate()
-            self._process = None
+            process, self._process = self._process, None
+            process.communicate('{"type": "quit"}\n')  # passes over a broken pipe
 
 
 if __name__ == "__main__":
