@@ -208,10 +208,8 @@ class Bot(OfPredictor):
 
     def _asked(self, observation: Observation) -> int:
         parts, shown, _ = FORM.read(self.name, observation)
-        if shown != {"cols": COLS, "rows": ROWS, "preview": max(shown["preview"], 1), "hold": True}:
-            raise ValueError(
-                f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows, a queue and hold"
-            )
+        if shown != {"cols": COLS, "rows": ROWS, "preview": shown["preview"], "hold": True}:
+            raise ValueError(f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows and hold")
         board = np.array([None, "G"])[np.pad(observation["board"], ((HEIGHT - ROWS, 0), (0, 0)))[::-1]].tolist()
         pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
         hold = [*NAMES, None][int(observation["hold"])]

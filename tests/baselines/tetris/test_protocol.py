@@ -93,9 +93,9 @@ def test_bots_that_fail_are_named():
     for command in (["no-such-program"], [sys.executable, "-c", "print('hello')"]):
         with pytest.raises(ProtocolError, match="failed: "):
             Bot(command).act(observation)
-    for rules in ({"rows": 10}, {"hold": False}, {"preview": 0}):
+    for rules in ({"rows": 10}, {"hold": False}):
         other, _ = gym.make("mergefall/Tetris-v0", **RULES | rules).reset(seed=0)
-        with pytest.raises(ValueError, match="expected 10 columns, 20 rows, a queue and hold"):
+        with pytest.raises(ValueError, match="expected 10 columns, 20 rows and hold"):
             Bot(COMMAND).act(other)
     moves = '[{"location": {"type": "T", "orientation": "north", "x": 4, "y": 9}, "spin": "none"}]'
     floats = f"""
