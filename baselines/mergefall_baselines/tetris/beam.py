@@ -56,8 +56,8 @@ class BeamSearch(KernelPlayer):
         width: int ≥ 1, nodes that stay after each placement. Default: 400.
         draws: int ≥ 0, draws of the pieces after the known ones. Default: 8.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
-            `overflow`. Default: those of the environment, or what the observation shows. Raises ValueError unless
-            placements are ``reachable``.
+            `overflow`. Default: those of the environment, or what the observation shows. Its games raise ValueError
+            unless placements are ``reachable``.
 
     The draws are the same for every decision, so decisions depend on the observation and on the pieces seen alone.
 

@@ -92,11 +92,13 @@ class TetrisKeysEnv(PieceGame, GameEnv):
       passes: nothing falls or locks by itself.
     - `lock_delay`: int from 0 to 1022, steps that a piece may rest before it locks; default: 30.
     - `lock_resets`: int from 0 to 255, how many moves and turns of a piece at rest begin the delay anew; default: 15.
+      Falling begins it anew as well, and gives no resets back.
     - `rotate_180`: bool, whether there is a key for half turns; default: False.
-    - `levels`: bool, whether every ten lines raise the level, from 1 to 20. Then gravity is the guideline's,
-      (0.8 − 0.007 · (level − 1))^(level − 1) seconds a row at 60 steps a second. Default: False.
-    - `garbage`: a mapping of `rows` (float, rows for each piece that locks), `holes` (int, default: 1) and `moves` (the
-      probability that the hole of a row is elsewhere than that below; default: 0.3); default: None. Garbage waits
+    - `levels`: bool, whether every ten lines raise the level, from 1 to 20. Then `gravity` is ignored, and a row takes
+      the guideline's (0.8 − 0.007 · (level − 1))^(level − 1) seconds of 60 steps. Default: False.
+    - `garbage`: a mapping of `rows` (float from 0 to 15, rows for each piece that locks), `holes` (int from 1 to
+      cols − 1, default: 1) and `moves` (the probability that the hole of a row is elsewhere than that below; default:
+      0.3); default: None. Garbage waits
       until a piece locks that clears nothing; attack cancels it.
     - `reward`: `"lines"` (default), `"score"` or `"attack"`.
     - `shaping`: a mapping for potential-based shaping, such as `{"potential": "bcts", "gamma": 0.99}`; default: None.
