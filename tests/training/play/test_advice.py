@@ -65,3 +65,9 @@ def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
     assert answer["position"] == "##../##../##../##.. O"
     assert answer["actions"][0]["name"] == "column 2"
     assert answer["actions"][-1]["value"] is None
+
+
+def test_a_position_by_keys():
+    adviser = Adviser(make("tetris/keys", of="tetris/bcts", placements="drop"), "mergefall/TetrisKeys-v0")
+    first, second, *_ = adviser.choices("..../..../..../#.## I S")  # the I turns into the hole
+    assert (first.name, first.value, second.value) == ("counterclockwise", 0, -np.inf)

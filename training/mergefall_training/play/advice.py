@@ -36,8 +36,8 @@ def choices_of(player: Player, observation: Observation, mask: Array, rules: Any
 class Adviser:
     """A player that is asked about single positions.
 
-    A position of 2048 is a board such as `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris is a field, the current piece
-    and the next ones, such as `...../...../##.#./#.### T S`. The top row is first. Size and, in Tetris, the number of
+    A position of 2048 is a board such as `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris, also by keys, is a field, the
+    current piece and the next ones, such as `...../...../##.#./#.### T S`. The top row is first. Size and, in Tetris, the number of
     previewed pieces, are the position's own.
 
     Args:
@@ -54,7 +54,7 @@ class Adviser:
     def __init__(self, player: Player, env_id: str, env_kwargs: Options | None = None) -> None:
         self._player, self._env_id, self._kwargs = player, env_id, dict(env_kwargs or {})
         self._game = game_of(env_id)
-        self._tetris = self._game.name == "tetris"
+        self._tetris = self._game.name != "2048"
         self._made: dict[tuple[int, ...], tuple[Any, Player]] = {}
 
     def choices(self, position: str) -> list[Choice]:
