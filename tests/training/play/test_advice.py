@@ -68,6 +68,8 @@ def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
 
 
 def test_a_position_by_keys():
-    adviser = Adviser(make("tetris/keys", of="tetris/bcts", placements="drop"), "mergefall/TetrisKeys-v0")
-    first, second, *_ = adviser.choices("..../..../..../#.## I S")  # the I turns into the hole
-    assert (first.name, first.value, second.value) == ("counterclockwise", 0, -np.inf)
+    player, board = make("tetris/keys", of="tetris/bcts"), "..../..../##../###."
+    env = gym.make("mergefall/TetrisKeys-v0", rows=4, cols=4, preview=1, hold=False)
+    observation, _ = env.reset(options={"board": board, "piece": "I", "queue": ["S"]})
+    first, second, *_ = Adviser(player, "mergefall/TetrisKeys-v0").choices(f"{board} I S")
+    assert (first.action, first.value, second.value) == (player.act(observation), 0, -np.inf)

@@ -36,9 +36,9 @@ def choices_of(player: Player, observation: Observation, mask: Array, rules: Any
 class Adviser:
     """A player that is asked about single positions.
 
-    A position of 2048 is a board such as `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris, also by keys, is a field, the
-    current piece and the next ones, such as `...../...../##.#./#.### T S`. The top row is first. Size and, in Tetris, the number of
-    previewed pieces, are the position's own.
+    A position of 2048 is a board such as `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris, also by keys, is a field,
+    the current piece and the next ones, such as `...../...../##.#./#.### T S`. The top row is first. Size and, in
+    Tetris, the number of previewed pieces, are the position's own.
 
     Args:
         player: with `values`.
