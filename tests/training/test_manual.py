@@ -83,3 +83,9 @@ def test_the_version_is_printed(page):
 def test_lines_are_broken_at_their_indentation(monkeypatch):
     monkeypatch.setenv("COLUMNS", "20")
     assert wrapped("Args:\n    one: a number of things.", "  ") == "  Args:\n      one: a number\n      of things."
+
+
+def test_examples_stay_as_they_are(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    example = "    >>> " + "f(1, 2) + " * 8 + "0\n    array([" + "1, " * 8 + "1])"
+    assert wrapped(example) == example

@@ -176,7 +176,7 @@ def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
     paragraphs, last, lines = [], "", []
     for line in text.splitlines():
         word, deeper = (line.split() or [""])[0], len(line) - len(line.lstrip()) >= len(last) - len(last.lstrip())
-        begins = word in ("", "-", ">>>") or (word[-1] == ":" and word != "Default:")
+        begins = word in ("", "-", ">>>", "...") or (word[-1] == ":" and word != "Default:") or ">>> " in last
         if not begins and deeper and len(f"{last} {word}") > FULL:
             paragraphs[-1] += f" {line.strip()}"
         else:
@@ -185,7 +185,8 @@ def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
     for line in paragraphs:
         margin = indent + " " * (len(line) - len(line.lstrip()))
         form = {"initial_indent": margin, "subsequent_indent": margin + hanging, "break_long_words": False}
-        lines += textwrap.wrap(line.strip(), width, break_on_hyphens=False, **form) or [""]
+        fits = len(indent + line) if ">>> " in line else width  # examples stay as they are
+        lines += textwrap.wrap(line.strip(), fits, break_on_hyphens=False, **form) or [""]
     return "\n".join(lines)
 
 
