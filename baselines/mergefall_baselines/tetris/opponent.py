@@ -28,7 +28,6 @@ class OpponentPlayer:
     def __init__(self, spec: Any, rules: Rules) -> None:
         player = of_game(player_of(spec, "opponent"), type(rules), "opponent")
         self._player, self._keys, self._memory = player.with_rules(asdict(rules)), rules.n_actions, None
-        self._model = getattr(self._player, "predictor", None)
 
     def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:
         """The keys int64[n] in states uint64[n, words] that begin with the opponent's side."""
@@ -38,7 +37,8 @@ class OpponentPlayer:
                 if self._memory is None:
                     self._memory = np.zeros((len(states), memory.size), memory.dtype)
                 self._memory[i] = memory
-        if isinstance(space := getattr(self._model, "observation_space", None), Mapping):  # perhaps of the game alone
+        # A model may be one of the game alone, which does not see the other side.
+        if isinstance(space := getattr(getattr(self._player, "predictor", None), "observation_space", None), Mapping):
             observations = {name: observations[name] for name in space}
         keys, self._memory = self._player.predict(observations, self._memory)
         keys = np.array([checked(self._player, key) for key in np.atleast_1d(keys)], np.int64)
