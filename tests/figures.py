@@ -303,7 +303,8 @@ QUESTIONS: dict[str, Question] = {
     ),
     "keys-learners": Question(
         "What do learners reach in Tetris by keys?",
-        "No hold, one known piece after the current one, cap 20,000 keys, five training seeds each.",
+        "No hold, one known piece after the current one, five training seeds each. A cap of 20,000 keys ends most "
+        "games, so fewer keys a piece count, too. The teacher is bcts by keys, which reached the cap in every game.",
         LINES | {"of each run": field("runs")} | MS | LEARNT,
     ),
     "attack": Question(
