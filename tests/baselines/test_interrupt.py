@@ -26,7 +26,12 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize(("name", "options"), LONG, ids=[name for name, _ in LONG])
+SLOW = {"tetris/expectimax": [pytest.mark.slow]}  # to compile
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [pytest.param(*one, id=one[0], marks=SLOW.get(one[0], [])) for one in LONG]
+)
 def test_ctrl_c_ends_a_long_decision(name, options, ctrl_c):
     game, observation = ("Game2048", BOARD) if name.startswith("2048") else ("Tetris", FIELD)
     player, short = make(name, **options), make(name, **{option: 1 for option in options})

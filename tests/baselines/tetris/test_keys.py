@@ -30,8 +30,10 @@ def boards(env, player, seed, count):
     return found
 
 
-@pytest.mark.parametrize("placements", ["drop", "slide"])
-@pytest.mark.parametrize("of", OF[:2])
+@pytest.mark.parametrize(
+    ("of", "placements"),
+    [(OF[0], "drop"), (OF[0], "slide"), (OF[1], "drop"), pytest.param(OF[1], "slide", marks=pytest.mark.slow)],
+)
 def test_without_gravity_the_games_are_those_by_placements(of, placements):
     player = make("tetris/keys", of=of, placements=placements)
     by_keys = boards(gym.make(ID, **CALM), player.with_rules(CALM), 5, 200)

@@ -448,6 +448,7 @@ def test_an_environment_may_be_named_with_its_module(tmp_path, monkeypatch, work
     assert [episode.length for episode in own.episodes] == [7, 7]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # Ray's own
 def test_ray_plays_the_same_episodes():
     import ray
