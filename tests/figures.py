@@ -13,7 +13,7 @@ it. Its fields:
 
     id, question, label    its name, the question (table) that it answers, and what the reader calls it
     player, options        what played, as `make` takes it; a path stands for a training run's folder
-    env, env_kwargs, cap   where; `cap` is `max_episode_steps`
+    env, env_kwargs, cap   where; `cap` is `max_episode_steps`, or a number of pieces as text
     episodes, seed         number of games, and the first game's seed (null, "?" in tables: not recorded)
     training_seed          of the agent that played, where it was trained
     figure                 the quantity: score, lines, wins, or what a game lost against perfect play

@@ -21,6 +21,8 @@ from typing import Any
 import gymnasium as gym
 import mergefall  # noqa: F401
 import numpy as np
+from mergefall.tetris.keys import CLEARS
+from mergefall.tetris.keys.game import PERFECT_ATTACK
 from mergefall_baselines import make
 from mergefall_training.cli import parse_options
 from mergefall_training.compare.figures import figure_file, put_records
@@ -29,8 +31,8 @@ from mergefall_training.play.statistics import bootstrap
 ID = "mergefall/TetrisKeys-v0"
 
 
-def play(job: tuple[argparse.Namespace, dict[str, Any], int]) -> tuple[int, int, float]:
-    """(attack, pieces, milliseconds a piece) of a game."""
+def play(job: tuple[argparse.Namespace, dict[str, Any], int]) -> tuple[int, int, float, int]:
+    """(attack, pieces, milliseconds a piece, attack if no combo counts on top of a perfect clear) of a game."""
     asked, options, seed = job
     player = make("tetris/keys", of={"player": asked.player, **options})
     rules = {"gravity": 0.0, "garbage": {"rows": asked.garbage} if asked.garbage else None}
@@ -39,12 +41,14 @@ def play(job: tuple[argparse.Namespace, dict[str, Any], int]) -> tuple[int, int,
         begun = perf_counter()
         game = player.play(ID, seed, rules, keys)
         keys, pieces, seconds = 2 * keys, game.figures["pieces"], perf_counter() - begun
-    env, done = gym.make(ID, **rules), 0
+    env, done, on_top = gym.make(ID, **rules), 0, 0
     _, info = env.reset(seed=seed)
     while info["pieces"] < min(pieces, asked.pieces):
-        _, _, _, _, info = env.step(int(game.actions[done]))
+        before, (_, _, _, _, info) = info["attack"], env.step(int(game.actions[done]))
+        if CLEARS[info["clear"]].startswith("perfect"):
+            on_top += info["attack"] - before - PERFECT_ATTACK
         done += 1
-    return info["attack"], info["pieces"], 1000 * seconds / pieces
+    return info["attack"], info["pieces"], 1000 * seconds / pieces, info["attack"] - on_top
 
 
 def main() -> None:
@@ -62,9 +66,9 @@ def main() -> None:
     play((argparse.Namespace(**vars(asked) | {"pieces": 1}), options, 0))  # compiles the kernels once
     with ProcessPoolExecutor(asked.workers) as pool:
         games = list(pool.map(play, [(asked, options, asked.seed + i) for i in range(asked.games)]))
-    attack, pieces, ms = np.array(games).T
+    attack, pieces, ms, flat = np.array(games).T
     means = {"attack": bootstrap(np.mean, attack), "pieces": bootstrap(np.mean, pieces)}
-    for name, mean in means.items():
+    for name, mean in [*means.items(), ("attack without combos on perfect clears", bootstrap(np.mean, flat))]:
         print(f"N={asked.games}, seeds from {asked.seed}: {name} {mean.value:.1f} [{mean.low:.1f}, {mean.high:.1f}]")
     print(f"{ms.mean():.1f} ms a piece; {(pieces < asked.pieces).sum()} games ended before {asked.pieces} pieces")
     if file:

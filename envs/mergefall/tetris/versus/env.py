@@ -69,7 +69,8 @@ class TetrisVersusEnv(TetrisKeysEnv):
       object with Stable-Baselines3's `predict`. It sees what `mergefall/TetrisKeys-v0` shows, and `opponent`. Default:
       `"tetris/keys"`, which needs the package `mergefall_baselines`.
 
-    `clone_state` holds both games, but not what an opponent remembers apart from them.
+    `clone_state` holds both games, but not what an opponent remembers apart from them. `afterstates` are those in which
+    the opponent waits.
 
     `gymnasium.make_vec("mergefall/TetrisVersus-v0", num_envs=n)` makes the batched environment.
     `mergefall.tetris.versus.parallel.parallel_env` is the match for two agents, as PettingZoo's `ParallelEnv`.
