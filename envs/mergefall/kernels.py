@@ -2,12 +2,13 @@
 
 Numba keys its cache on the file that defines a function, but our kernels inline others from other files. Here a file in
 the cache is named by a digest of all that is compiled into the kernel: its own code, the code of every function that it
-calls, directly or not, and the constants that they take from closures, globals and modules. So an edit compiles anew
-just the kernels that reach it, and processes with different versions can share one folder.
+calls, directly or not, the constants that they take from closures, globals and modules, and Numba's settings. So an
+edit compiles anew just the kernels that reach it, and processes with different versions or settings, as
+NUMBA_BOUNDSCHECK and NUMBA_OPT, can share one folder.
 
 The folder is the variable NUMBA_CACHE_DIR; by default `__pycache__` beside the kernel's file, or a folder of the user
 if that cannot be written. A damaged file counts as missing. Where no folder can be written, every process compiles its
-kernels anew, and one warning says so.
+kernels anew, and one warning says so. Who can write a file of the folder decides what a process executes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import io
 import os
 import pickle
 import sys
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,6 +28,7 @@ from operator import attrgetter
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
+from uuid import uuid4
 
 import numba
 import numpy as np
@@ -43,6 +44,7 @@ from mergefall import interrupt as interrupt  # delays Ctrl-C while a kernel is 
 
 SLOW_COMPILE = 1.0  # seconds of compiling after which a notice is printed
 _FOREIGN = {"builtins", "ctypes", "llvmlite", "math", "numba", "numpy"}  # packages whose code is not ours to digest
+_WHEREVER = ("CACHE", "CUDA", "GDB", "THREADS")  # in names of settings that differ by machine, not in machine code
 
 
 def fingerprint(function: Callable[..., Any]) -> str:
@@ -117,6 +119,12 @@ def _text(value: Any) -> str:
     return repr(value) if constant else type(value).__qualname__  # Numba compiles no other values into a function
 
 
+def _settings() -> list[str]:
+    """Numba's settings, from its variables or set by code: those that change machine code, and all that might."""
+    found = ((name, value) for name, value in vars(config).items() if name.isupper())
+    return [f"{name}={value!r}" for name, value in found if not any(part in name for part in _WHEREVER)]
+
+
 @cache  # once
 def _say_slow() -> None:
     print("mergefall: compiling kernels for this machine (once; they are cached)", file=sys.stderr, flush=True)
@@ -155,7 +163,7 @@ class _KernelCache(NullCache):
     def _name(self, sig: Any, target_context: Any) -> str:
         machine = (numba.__version__, sys.implementation.cache_tag, target_context.codegen().magic_tuple())
         fields = [(one.__module__, one._fields) for one in _named_tuples(sig)]
-        key = repr((self._fingerprint, sig, fields, machine))
+        key = repr((self._fingerprint, sig, fields, machine, _settings()))
         return f"{self._function.__name__}-{hashlib.sha256(key.encode()).hexdigest()[:24]}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
@@ -236,13 +244,12 @@ def _content(path: Path) -> bytes | None:
 
 def _write(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    part = path.with_suffix(f".{uuid4().hex}.part")  # readable by others as the umask says
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(hashlib.sha256(content).digest() + content)
+        part.write_bytes(hashlib.sha256(content).digest() + content)
         os.replace(part, path)
     except OSError:
-        Path(part).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
 
 

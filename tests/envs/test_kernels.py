@@ -236,6 +236,44 @@ def test_a_damaged_file_of_the_cache_is_compiled_anew(tmp_path, printed_here, mo
         assert printed_here("import one") == [8, 0]
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "kept"),
+    [
+        ("BOUNDSCHECK", 1, 0),
+        ("OPT", config._OptLevel(1), 0),
+        ("LOOP_VECTORIZE", 0, 0),
+        ("ENABLE_AVX", not config.ENABLE_AVX, 0),
+        ("DEBUGINFO_DEFAULT", 1, 0),
+        ("NUMBA_NUM_THREADS", 1, 1),  # as on another machine
+    ],
+)
+def test_a_setting_that_changes_machine_code_has_files_of_its_own(
+    tmp_path, printed_here, monkeypatch, setting, value, kept
+):
+    (tmp_path / "one.py").write_text(ONE + HITS)
+    assert printed_here("import one") == [8, 0]
+    with monkeypatch.context() as changed:
+        changed.setattr(config, setting, value)
+        assert printed_here("import one") == [8, kept]
+        assert printed_here("import one") == [8, 1]
+    assert printed_here("import one") == [8, 1]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX")
+def test_a_file_of_the_cache_is_readable_as_the_umask_says(tmp_path, printed_here):
+    """A folder that root filled in an image serves its users."""
+    (tmp_path / "one.py").write_text(ONE)
+    for mask in (0o022, 0o077):
+        before = os.umask(mask)
+        try:
+            printed_here("import one")
+        finally:
+            os.umask(before)
+        (file,) = (tmp_path / "cache").iterdir()
+        assert file.stat().st_mode & 0o777 == 0o666 & ~mask
+        file.unlink()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="limits on files are POSIX")
 def test_a_cache_that_cannot_be_written_is_gone_without_and_one_that_is_warm_is_used(tmp_path):
     (tmp_path / "one.py").write_text(ONE + HITS)
