@@ -1,6 +1,7 @@
 """The structure of the packages: layers, no circles, no giant functions."""
 
 import ast
+import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -10,6 +11,14 @@ from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("envs/mergefall", "baselines/mergefall_baselines", "training/mergefall_training")
+EVERYWHERE = (
+    "tests/envs/**/*.py",
+    "tests/baselines/**/*.py",
+    "tests/training/test_cli.py",
+    "tests/training/terminals.py",
+)
+POSIX = {"curses", "fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
+INSTALLED = {"gymnasium", "hypothesis", "matplotlib", "numba", "numpy", "pygame", "pytest", "rich", "tyro", "yaml"}
 LONGEST = 80  # lines of a function
 
 
@@ -32,3 +41,15 @@ def test_no_function_is_a_giant(package):
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= LONGEST
     ]
     assert not giants
+
+
+@pytest.mark.parametrize("pattern", EVERYWHERE)
+def test_files_that_run_on_every_system_import_what_is_there(pattern):
+    """The workflow's job `core` has no PyTorch and, on Windows, no terminals."""
+    ours = {Path(package).name for package in PACKAGES} | {"tests"}
+    for path in ROOT.glob(pattern):
+        there = (sys.stdlib_module_names - POSIX) | INSTALLED | ours | {one.stem for one in path.parent.glob("*.py")}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            assert {name.partition(".")[0] for name in names} <= there, path

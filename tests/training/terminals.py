@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from contextlib import suppress
 
 def in_terminal(arguments: Sequence[str], keys: Sequence[bytes]) -> tuple[str, int]:
     """What `mergefall` with these arguments prints in a terminal where keys are pressed, and its status."""
-    ours, theirs = pty.openpty()
+    ours, theirs = os.openpty()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
     command = [sys.executable, "-m", "mergefall_training", *arguments]
     with subprocess.Popen(command, stdin=theirs, stdout=theirs, env=environment) as process:

@@ -3,10 +3,8 @@
 import importlib.util
 import io
 import os
-import pty
 import subprocess
 import sys
-import tty
 from dataclasses import replace
 from itertools import islice
 
@@ -155,10 +153,12 @@ def test_play_in_a_terminal_moves_by_keys_and_ends_by_q():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_keys_that_are_not_of_the_game_do_nothing(monkeypatch):
-    ours, theirs = pty.openpty()
+    from tty import setcbreak
+
+    ours, theirs = os.openpty()
     with os.fdopen(theirs) as keyboard, os.fdopen(ours, "wb", buffering=0) as fingers:
         monkeypatch.setattr("sys.stdin", keyboard)
-        tty.setcbreak(keyboard)
+        setcbreak(keyboard)
         fingers.write(b"\x1bOQ\x1b[15~\x1b[1;5D\x1b[H\x1b[A\x1bOBu")
         assert _posix_keys(1) == ["up", "down", "u"]
 
