@@ -8,7 +8,7 @@ import os
 
 import pytest
 from hypothesis import HealthCheck, settings
-from mergefall.games import GAMES
+from mergefall.games import games
 
 os.environ["OMP_NUM_THREADS"] = "1"  # before the first import of PyTorch
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture
 def registered():
     """Forget the heuristics that a test registers."""
-    known = [(game.library.known, dict(game.library.known)) for game in GAMES.values()]
+    known = [(game.library().known, dict(game.library().known)) for game in games().values()]
     yield
     for heuristics, before in known:
         heuristics.clear()

@@ -16,12 +16,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-import gymnasium as gym
 import numba
 import numpy as np
 from mergefall.chance import STREAM
 from mergefall.checks import number
-from mergefall.games import Game
+from mergefall.games import ENVIRONMENTS, game_of, rules_in
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Kernel, Observation, Options
@@ -131,9 +130,7 @@ def deepen(
 class Form:
     """A game as the shell of its players needs it."""
 
-    game: Game  # its names
     rules: type[Any]  # of the environment
-    options: tuple[str, ...]  # the rules that players take as options
     memory_words: int  # of a player's memory: its random stream, then what it remembers
     start: Kernel  # (state) begins an episode; the state's stream is set
     loop: Kernel  # made by `episode_loop`
@@ -148,21 +145,21 @@ class Form:
     states: Callable[[str, Any, Any], NDArray[np.uint64]]  # (player's name, parts, rules) -> uint64[n, words]
     # (Player's name, values, state). Raises the error of values that are no decision, if they are none.
     settle: Callable[[str, NDArray[np.float64], NDArray[np.uint64]], None]
-    figures: Callable[[NDArray[np.uint64]], dict[str, int]]  # of a state, by the names in `game.figures`
+    figures: Callable[[NDArray[np.uint64]], dict[str, int]]  # of a state, by the names in `rules.figures`
 
     def __reduce__(self) -> Any:
-        return _form, (self.game.name,)
+        return _form, (self.rules.name,)
 
     def rules_of(self, env_id: str, env_kwargs: Options | None) -> Any:
         """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
-        kwargs = {name: value for name, value in (env_kwargs or {}).items() if name not in ("shaping", "render_mode")}
-        rules = getattr(gym.make(env_id, **kwargs).unwrapped, "rules", None)
+        rules = rules_in(env_id, env_kwargs or {})
         if not isinstance(rules, self.rules):
-            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(self.game.environments)}")
+            theirs = [one for one in ENVIRONMENTS if game_of(one) is self.rules]
+            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(theirs)}")
         return rules
 
 
-FORMS: dict[str, Form] = {}  # by `Game.name`
+FORMS: dict[str, Form] = {}  # by `Rules.name`
 
 
 def _form(name: str) -> Form:
@@ -268,9 +265,9 @@ class KernelPlayer(Player):
 
         Raises ValueError if the player was made for others.
         """
-        theirs = {name: value for name, value in rules.items() if name in self.form.options}
+        theirs = {name: value for name, value in rules.items() if name in self.form.rules.arguments("players")}
         self._check_rules(theirs, "the environment has")
-        if set(self.form.options) <= set(self.form.game.shown):
+        if self.form.rules.arguments("players") == self.form.rules.arguments("observations"):
             return self
         player = copy.copy(self)
         player._rules = self._rules | theirs

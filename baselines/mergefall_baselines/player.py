@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
-from mergefall.games import GAMES, board_of, each
+from mergefall.games import board_of, each, games
 from mergefall.imports import name_of
 from mergefall.typing import Array
 from numpy.typing import NDArray
@@ -338,6 +338,6 @@ def play_in_env(
             actions.append(step.action)
     finally:
         env.close()
-    figures = {name: int(step.info[name]) for game in GAMES.values() for name in game.figures if name in step.info}
+    figures = {name: int(step.info[name]) for game in games().values() for name in game.figures if name in step.info}
     kind = np.uint8 if max(actions) < 256 else np.uint16
     return Trajectory(seed, np.array(actions, dtype=kind), step.terminated, figures)

@@ -80,11 +80,14 @@ def signature_of(name: str) -> inspect.Signature:
     """The options of a player, as the signature of its factory: `rules` stands there as the game's rules."""
     factory = factory_of(name)
     options = list(inspect.signature(factory).parameters.values())
-    forms = [form for form in FORMS.values() if name.partition("/")[0] in form.game.homes]
+    home = home_of(name)
+    forms = [form for form in FORMS.values() if home and game_of(home) is form.rules]
     form = getattr(factory, "form", None) or next(iter(forms), None)  # its class may play another game than its name
     if form and options and options[-1].name == "rules":  # **rules
         rules = options.pop()
-        options += [rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in form.options]
+        options += [
+            rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in form.rules.arguments("players")
+        ]
     return inspect.Signature(options)
 
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.draw import Window
-from mergefall.library import Library
 from mergefall.shaping import Shaping
 from mergefall.typing import Array, Info, Observation, Options
 from mergefall.words import stream_from_seed
@@ -119,7 +118,6 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
     """
 
     rules_type: ClassVar[Any]  # the game's `Rules`
-    library: ClassVar[Library[Any]]  # the game's heuristics, for shaping
     _hold: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
     derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
     _look: Any  # () -> (observation, info) after a reset
@@ -137,7 +135,7 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
     ) -> None:
         self.rules = self.rules_type(*values, **arguments)
         self._begin_pictures(render_mode)
-        self.shaping = Shaping.read(shaping, self.rules, self.library)
+        self.shaping = Shaping.read(shaping, self.rules)
         self.observation_space = self.rules.observation_space()
         self.action_space = self.rules.action_space()
         self._actions, self._limit = self.rules.n_actions, self.rules.illegal_limit

@@ -75,7 +75,7 @@ def is_import(text: object) -> bool:
 def imported(text: str) -> Any:
     """The object that `module:name` names; the name may have dots. Raises ValueError if there is none.
 
-    >>> imported("mergefall.games:GAMES")["2048"].headline
+    >>> imported("mergefall.games:games")()["2048"].headline
     'score'
     """
     module, _, name = text.partition(":")

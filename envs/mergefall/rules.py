@@ -1,30 +1,60 @@
-"""The part of `Rules` that both games share: checks of arguments, actions, starts of episodes, states to restore."""
+"""The part of `Rules` that the games share: arguments, actions, starts of episodes, states to restore."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import field, fields
+from functools import cache
+from importlib import import_module
+from typing import Any, ClassVar, get_args, get_type_hints
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import choice, integer, made_of, typed
+from mergefall.checks import boolean, choice, integer, made_of, typed
 from mergefall.typing import Array, Options
+
+# What an argument is for. Each use from "game" on is one of "game", too, and each later one of all before it.
+USES = (
+    "training",  # it says what is paid, or when an episode is cut off
+    "game",  # it makes the game
+    "players",  # players need to know it
+    "spaces",  # the spaces of observations or actions depend on it
+    "observations",  # the shapes of observations show it
+)
+
+
+def argument(default: Any, use: str, low: int | None = None, high: int | None = None, **options: Any) -> Any:
+    """A field of a game's `Rules`: its default, one of `USES`, for an integer its range, and options of the field."""
+    limits = None if low is None else (low, high)
+    return field(default=default, metadata={"use": USES.index(use), "range": limits}, **options)
 
 
 class GameRules:
-    """The arguments that make a game, which the single and the batched environment share.
+    """A game: the arguments that make it, which the single and the batched environment share, and what it is called.
 
-    Each game has a frozen dataclass of it, `Rules`. Raises ValueError for an argument of another type or out of its
-    range.
+    Each game has a frozen dataclass of it, `Rules`, whose fields are arguments of the environment (`argument`). Raises
+    ValueError for an argument of another type or out of its range.
     """
 
+    name: ClassVar[str]  # the first part of its players' names, as in `2048/expectimax`
+    size: ClassVar[tuple[str, str]]  # the arguments that size the board, in the order in which its literature says them
+    figures: ClassVar[tuple[str, ...]]  # the integers in an episode's last `info` that measure it
+    headline: ClassVar[str]  # the figure that players are compared by
+    action: ClassVar[str]  # the word for one action
+    turn: ClassVar[str]  # and for one move, which may take several
+    turns: ClassVar[str]  # the figure that counts moves; `length` counts actions
+    # Whether every move is equally likely to end the game, so that the headline is distributed exponentially. Then
+    # `exponential_mean` estimates the mean from games that a cap ended.
+    memoryless = False
+    by_keys = False  # whether an action is a key, of which a turn takes several, each a 60th of a second
+    matches = False  # whether the headline is 1 for a match won, 0 for a draw, -1 for one lost
+
+    reward: Any
     illegal_limit: int
-    ranges: ClassVar[Mapping[str, tuple[int, int]]]  # of the integers
-    choices: ClassVar[Mapping[str, Sequence[str]]]  # of the texts
     parts: ClassVar[tuple[str, ...]]  # the options of `reset`
     kernels: ClassVar[Any]  # the game's module `batch`
     more: Any = ()  # what the kernels `look` and `observe` take besides; perhaps a property
@@ -42,10 +72,54 @@ class GameRules:
     _faults: Any  # (states) -> what kernels rely on: (name, its value in each, where it is wrong, what is expected), …
 
     def __post_init__(self) -> None:
-        for name, (low, high) in self.ranges.items():
-            object.__setattr__(self, name, integer(name, getattr(self, name), low, high))
-        for name, choices in self.choices.items():
-            choice(name, getattr(self, name), choices)
+        for one in fields(self):  # pyright: ignore[reportArgumentType]
+            value, kind = getattr(self, one.name), self._kinds()[one.name]
+            if one.metadata["range"]:
+                object.__setattr__(self, one.name, integer(one.name, value, *one.metadata["range"]))
+            elif kind is bool:
+                boolean(one.name, value)
+            elif get_args(kind) and isinstance(one.default, str):
+                choice(one.name, value, get_args(kind))
+
+    @classmethod
+    @cache
+    def _kinds(cls) -> dict[str, Any]:
+        return get_type_hints(cls)
+
+    @classmethod
+    def choices(cls, name: str) -> tuple[str, ...]:
+        """The texts that an argument may be."""
+        return get_args(cls._kinds()[name])
+
+    @classmethod
+    def arguments(cls, use: str) -> tuple[str, ...]:
+        """The arguments that are for a use, one of `USES`.
+
+        >>> from mergefall.games import game_of
+        >>> game_of("mergefall/Game2048-v0").arguments("game")
+        ('rows', 'cols', 'goal')
+        """
+        return tuple(one.name for one in fields(cls) if one.metadata["use"] >= USES.index(use))  # pyright: ignore
+
+    @classmethod
+    def rules_of(cls, env_kwargs: Options) -> dict[str, Any]:
+        """Those of an environment's arguments that make its game.
+
+        >>> from mergefall.games import game_of
+        >>> game_of("mergefall/Game2048-v0").rules_of({"rows": 3, "reward": "log2"})
+        {'rows': 3}
+        """
+        return {name: env_kwargs[name] for name in cls.arguments("game") if name in env_kwargs}
+
+    @classmethod
+    def library(cls) -> Any:
+        """The game's `mergefall.library.Library` of heuristics, which finds and registers them."""
+        return import_module(cls.__module__.rpartition(".")[0]).heuristics.LIBRARY  # late, for heuristics import rules
+
+    @property
+    def reward_index(self) -> int:
+        """The number by which kernels know the reward."""
+        return self.choices("reward").index(self.reward)
 
     def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """(legal actions bool[n, actions], whether the game is over bool[n]) of states; all True where it is over."""

@@ -36,7 +36,6 @@ from numpy.typing import NDArray
 
 from mergefall.checks import choice, known, number
 from mergefall.kernels import kernel
-from mergefall.library import Library
 from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
@@ -107,7 +106,7 @@ class Shaping:
     offset: float
 
     @classmethod
-    def read(cls, options: Any, rules: Any, library: Library[Any]) -> Self | None:
+    def read(cls, options: Any, rules: Any) -> Self | None:
         """The shaping that the argument `shaping` of an environment describes; None for None.
 
         Its keys: `potential` (whatever `heuristic` of the game takes, or `{"player": …}`) and, optionally, `gamma`
@@ -130,7 +129,7 @@ class Shaping:
             spec = {"name": spec} if isinstance(spec, str) else spec
             if isinstance(spec, Mapping) and spec.get("name") == "nneonneo":
                 spec = {"base": 0.0, **spec}  # the same for all boards
-            potential = library.read(spec)
+            potential = rules.library().read(spec)
             potential.check_size(rules.rows, rules.cols)
             if potential.name in CONSTANTS:
                 squash, scale, drop = CONSTANTS[potential.name]

@@ -77,7 +77,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
         self.rules = rules = self.single_type.rules_type(*values, **arguments)
-        self.shaping = Shaping.read(shaping, rules, self.single_type.library)
+        self.shaping = Shaping.read(shaping, rules)
         self.num_envs = integer("num_envs", num_envs, 1, MOST_GAMES)
         if max_episode_steps is not None:
             max_episode_steps = integer("max_episode_steps", max_episode_steps, 1, MOST_COUNTED)

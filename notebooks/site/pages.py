@@ -19,7 +19,7 @@ from typing import Any
 import gymnasium as gym
 from bs4 import BeautifulSoup
 from gymnasium.envs.registration import load_env_creator
-from mergefall.games import ENVIRONMENTS
+from mergefall.games import ENVIRONMENTS, game_of
 from mergefall_baselines import make, players
 from mergefall_baselines.registry import environment_of, factory_of, signature_of
 from mergefall_training.compare import compare, report
@@ -103,7 +103,7 @@ def picture(name: str, player: str, env_id: str | None = None) -> str:
     playing = make(player, **options).with_rules(env.unwrapped.rules.__dict__)
     observation, _ = env.reset(seed=0)
     state, over, step = playing.start(0), False, 0
-    while not over and step < STEPS[ENVIRONMENTS[env_id or home].name]:
+    while not over and step < STEPS[game_of(env_id or home).name]:
         action, state = playing.predict(observation, state)
         observation, _, terminated, truncated, _ = env.step(int(action))
         over, step = terminated or truncated, step + 1
@@ -182,7 +182,7 @@ def on_file(player: str) -> list[dict[str, Any]]:
 
 def where(record: dict[str, Any]) -> str:
     """The environment of a record, with its size."""
-    game, spec = ENVIRONMENTS[record["env"]], gym.spec(record["env"])
+    game, spec = game_of(record["env"]), gym.spec(record["env"])
     defaults = {one.name: one.default for one in inspect.signature(class_of(spec)).parameters.values()}
     kwargs = defaults | spec.kwargs | record["env_kwargs"]
     return f"{spec.name} {'×'.join(str(kwargs[name]) for name in game.size)}"

@@ -12,7 +12,7 @@ import pytest
 from mergefall import game2048, tetris
 from mergefall.game2048.heuristics import Nneonneo
 from mergefall.game2048.packed import pack
-from mergefall.games import GAMES
+from mergefall.games import games
 from mergefall.kernels import kernel
 
 BOARDS = np.random.default_rng(0).integers(0, 9, (6, 3, 5), dtype=np.uint8)
@@ -166,7 +166,7 @@ def test_registered_names(registered):
             game2048.register_heuristic(name, lambda board: 0)
     with pytest.raises(ValueError, match="expected 'nneonneo', the name of the heuristic's class"):
         game2048.register_heuristic("mine", Nneonneo(sum=-12))
-    assert list(GAMES["2048"].library.added()) == ["steps"]
+    assert list(games()["2048"].library().added()) == ["steps"]
     tetris.register_heuristic("with-lines", tetris.heuristic({"name": "steps", "lines": 3}))
     assert tetris.heuristic("with-lines").to_json() == {"name": "with-lines", "lines": 3}
     tetris.HEURISTICS["direct"] = compiled_differences

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from mergefall.games import GAMES
+from mergefall.games import games
 from mergefall_baselines import players
 from mergefall_training.cli import main
 from mergefall_training.compare.suite import load_suite, suite_names
@@ -31,8 +31,8 @@ def test_lists_name_everything(page):
     for name in players():
         assert f"{name}\n    " in listed
     listed = page("heuristics")
-    for game in GAMES.values():
-        for name in game.library.known:
+    for game in games().values():
+        for name in game.library().known:
             assert f"{game.name}: {name}\n    " in listed
     suites = page("suites")
     for name in suite_names():

@@ -47,10 +47,10 @@ def heuristics(name: Name = None) -> str:
     Args:
         name: Name of a heuristic; default: list all.
     """
-    from mergefall.games import GAMES
+    from mergefall.games import games
     from mergefall.library import origin
 
-    known = [(game.name, *entry) for game in GAMES.values() for entry in game.library.known.items()]
+    known = [(game.name, *entry) for game in games().values() for entry in game.library().known.items()]
     rows, pages = [], []
     for game, one, heuristic in known:
         title, about = f"{game}: {one}", _about(origin(heuristic))

@@ -21,7 +21,6 @@ from mergefall.checks import array
 from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import Rules
-from mergefall.games import GAMES
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Kernel, Observation
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
@@ -136,9 +135,7 @@ def _figures(state: NDArray[np.uint64]) -> dict[str, int]:
 
 
 FORM = FORMS["2048"] = Form(
-    game=GAMES["2048"],
     rules=Rules,
-    options=("rows", "cols"),
     memory_words=1,
     start=board.start,
     loop=episode_loop(_turn, 0),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import choice
-from mergefall.games import GAMES, take
+from mergefall.games import take
 from mergefall.kernels import kernel
 from mergefall.tetris import game as words
 from mergefall.tetris.field import copy, field_mask, full_rows, put
@@ -67,9 +67,7 @@ def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint
 
 
 FORM = FORMS["keys"] = Form(
-    game=GAMES["keys"],
     rules=Rules,
-    options=tuple(name for name in GAMES["keys"].rules if name != "garbage"),  # which rises after a decision
     memory_words=KEYS_MEMORY,
     start=_start,
     loop=episode_loop(_turn, 0),
@@ -242,7 +240,7 @@ class Keys(KernelPlayer):
     def __init__(self, of: Any = "tetris/bcts", placements: str = "reachable", **rules: Any) -> None:
         super().__init__(**rules)
         self.of = of_game(player_of(of, "of"), PlacementRules, "of")
-        self.placements = choice("placements", placements, PlacementRules.choices["placements"])
+        self.placements = choice("placements", placements, PlacementRules.choices("placements"))
         self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
         if not self.compiled:
             without_memory(self.of, "of")

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import array
-from mergefall.games import GAMES
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
@@ -185,9 +184,7 @@ def _state_entry(signature: Any) -> Kernel:
 
 
 FORM = FORMS["tetris"] = Form(
-    game=GAMES["tetris"],
     rules=Rules,
-    options=GAMES["tetris"].rules,
     memory_words=MEMORY,
     start=game.start,
     loop=episode_loop(_turn, ACTION_SHIFT),

@@ -26,8 +26,7 @@ BLOCK = U(64)  # games
 COLUMNS = 9
 UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, STATUS = (U(64 * i) for i in range(COLUMNS))
 SCRATCH = int(BLOCK) * COLUMNS  # words
-REWARDS = ("score", "log2", "goal")
-SCORE, LOG2, GOAL = range(3)
+SCORE, LOG2, GOAL = range(3)  # the rewards, in the order of `Rules.reward`
 
 
 class Seen(NamedTuple):

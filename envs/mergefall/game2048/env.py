@@ -11,7 +11,6 @@ from mergefall.env import ARROWS, GameEnv
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.board import ILLEGAL, SCORE
-from mergefall.game2048.heuristics import LIBRARY
 from mergefall.game2048.render import Canvas
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import direct
@@ -118,7 +117,7 @@ class Game2048Env(GameEnv):
     """
 
     title = "2048 · mergefall"
-    rules_type, library, canvas_type = Rules, LIBRARY, Canvas
+    rules_type, canvas_type = Rules, Canvas
     derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
 
     def _hold(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import log2
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -20,7 +20,7 @@ from mergefall.checks import MOST_COUNTED, integer
 from mergefall.game2048 import batch, packed, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
-from mergefall.rules import GameRules
+from mergefall.rules import GameRules, argument
 from mergefall.typing import Array
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
@@ -72,14 +72,20 @@ def checked_ranks(name: str, array: NDArray[Any], highest: int) -> NDArray[np.ui
 class Rules(GameRules):
     """The arguments that make a game and its rewards; `Game2048Env` describes them."""
 
-    rows: int = 4
-    cols: int = 4
-    goal: int | None = None
-    reward: Literal["score", "log2", "goal"] = "score"
-    illegal_limit: int = 100
+    rows: int = argument(4, "observations", SMALLEST, LARGEST)
+    cols: int = argument(4, "observations", SMALLEST, LARGEST)
+    goal: int | None = argument(None, "game")
+    reward: Literal["score", "log2", "goal"] = argument("score", "training")
+    illegal_limit: int = argument(100, "training", 1, MOST_COUNTED)
 
-    ranges: ClassVar = {"rows": (SMALLEST, LARGEST), "cols": (SMALLEST, LARGEST), "illegal_limit": (1, MOST_COUNTED)}
-    choices: ClassVar = {"reward": batch.REWARDS}
+    name, size, figures, headline, turn, turns = (
+        "2048",
+        ("rows", "cols"),
+        ("score", "max_tile"),
+        "score",
+        "move",
+        "length",
+    )
     parts = ("board",)
     kernels = batch
     illegal_word, steps_word = core.ILLEGAL, core.STEPS
@@ -151,7 +157,7 @@ class Rules(GameRules):
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
         lines = packed.lines_for(self.rows, self.cols)
-        return lines, batch.REWARDS.index(self.reward), self.illegal_limit, max_steps
+        return lines, self.reward_index, self.illegal_limit, max_steps
 
     def afterstates(self, states: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Boards uint8[n, 4, rows, cols], rewards float64[n, 4] and legality bool[n, 4] of all actions."""

@@ -68,7 +68,7 @@ class PieceGame(Games):
         arrays = {name: array[0] for name, array in shown.items() if array.ndim > 1}
         self._board, self._queue, self._holds = arrays.pop("board"), arrays.pop("queue", None), rules.hold
         self._others, self._figures = list(arrays.items()), list(rules.own_figures.items())
-        self._hidden = rules.figures.get("multiset")
+        self._hidden = rules.info_numbers.get("multiset")
         self._chosen = rules.limits(0)[0], rules.reach, seen[:3]
         self._advance = direct(rules.kernels.step_one, self._states, 0, *self._chosen)
         self._peek = direct(rules.kernels.look, self._states, FIRST, seen, rules.reach)
@@ -238,7 +238,7 @@ class TetrisEnv(TetrisGames, PieceGame, GameEnv):
     """
 
     title = "Tetris · mergefall"
-    rules_type, library, canvas_type = Rules, LIBRARY, Canvas
+    rules_type, canvas_type = Rules, Canvas
 
     def keys_to(self, action: int) -> list[int]:
         """Keys that bring the piece of a legal action to rest in its place, without gravity; the last one drops it.

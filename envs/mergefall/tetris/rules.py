@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
-from mergefall.checks import MOST_COUNTED, boolean, choice, integer
-from mergefall.rules import GameRules
+from mergefall.checks import MOST_COUNTED, choice, integer
+from mergefall.rules import GameRules, argument
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, PieceSet, rotations
@@ -38,8 +38,9 @@ class PieceRules(GameRules):
     randomizer: Any
     preview: int
     hold: bool
-    reward: Any
-    rewards: ClassVar[tuple[str, ...]]
+    size: ClassVar = ("cols", "rows")
+    headline: ClassVar[str] = "lines"
+    action, turn, turns = "piece", "piece", "pieces"
     reach: Any = None  # for kernels, see `placements.py`
     versus: ClassVar[bool] = False  # whether a second half of a state is the opponent's
     own_numbers: ClassVar[dict[str, slice]] = {}  # what else an observation, and `info`, have of `Seen.numbers`
@@ -97,7 +98,7 @@ class PieceRules(GameRules):
         return {"piece": PIECE, **self.own_numbers, **({"hold": HOLD} if self.hold else {}), **queue}
 
     @cached_property
-    def figures(self) -> dict[str, Any]:
+    def info_numbers(self) -> dict[str, Any]:
         """Where the numbers of `info` stand there."""
         hidden = {"multiset": slice(self.queue_at + self.preview, None)} if self.randomizer == "hidden" else {}
         return {"lines": LINES, "score": SCORE, "pieces": PIECES, **self.own_figures, **hidden}
@@ -115,13 +116,13 @@ class PieceRules(GameRules):
         )
 
     def limits(self, max_steps: int) -> tuple[Any, ...]:
-        return self.rewards.index(self.reward), self.illegal_limit, max_steps, self.reach
+        return self.reward_index, self.illegal_limit, max_steps, self.reach
 
     def shown(self, seen: Seen) -> tuple[dict[str, Array], dict[str, Array]]:
         """(the batched observation in what a step has written, the infos by key)."""
         sides = seen.boards.reshape(-1, 1 + self.versus, self.height, self.cols).swapaxes(0, 1)
         numbers = {name: seen.numbers[:, at] for name, at in self.numbers.items()}
-        figures = {name: seen.numbers[:, at] for name, at in self.figures.items()}
+        figures = {name: seen.numbers[:, at] for name, at in self.info_numbers.items()}
         observations = {"board": sides[0], **numbers} | ({"opponent": sides[1]} if self.versus else {})
         return observations, {"action_mask": seen.masks, "legal": seen.legal, **figures}
 
@@ -212,38 +213,25 @@ class PieceRules(GameRules):
 class Rules(PieceRules):
     """The arguments that make a game and its rewards; `TetrisEnv` describes them."""
 
-    cols: int = 10
-    rows: int = 20
-    pieces: Literal["tetromino", "sz", "five"] = "tetromino"
-    randomizer: Literal["uniform", "bag7", "hidden"] = "uniform"
-    preview: int = 1
-    placements: Literal["drop", "slide", "reachable"] = "drop"
-    hold: bool = False
-    overflow: Literal["strict", "clear_first"] = "strict"
-    reward: Literal["lines", "score"] = "lines"
-    illegal_limit: int = 100
+    cols: int = argument(10, "observations", FEWEST_COLS, MOST_COLS)
+    rows: int = argument(20, "observations", FEWEST_ROWS, MOST_ROWS)
+    pieces: Literal["tetromino", "sz", "five"] = argument("tetromino", "spaces")
+    randomizer: Literal["uniform", "bag7", "hidden"] = argument("uniform", "players")
+    preview: int = argument(1, "observations", 0, game.MOST_PREVIEW)
+    placements: Literal["drop", "slide", "reachable"] = argument("drop", "spaces")
+    hold: bool = argument(False, "observations")
+    overflow: Literal["strict", "clear_first"] = argument("strict", "players")
+    reward: Literal["lines", "score"] = argument("lines", "training")
+    illegal_limit: int = argument(100, "training", 1, MOST_COUNTED)
 
-    ranges: ClassVar = {
-        "cols": (FEWEST_COLS, MOST_COLS),
-        "rows": (FEWEST_ROWS, MOST_ROWS),
-        "preview": (0, game.MOST_PREVIEW),
-        "illegal_limit": (1, MOST_COUNTED),
-    }
-    choices: ClassVar = {
-        "pieces": game.SETS,
-        "randomizer": game.RANDOMIZERS,
-        "placements": ("drop", "slide", "reachable"),
-        "overflow": OVERFLOWS,
-        "reward": ("lines", "score"),
-    }
-    rewards = choices["reward"]
+    name, figures, memoryless = "tetris", ("score", "lines", "pieces"), True
     kernels = batch.KERNELS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pieces == "five" and self.placements == "reachable":
             raise ValueError("placements is 'reachable' with pieces='five'; SRS has no kicks for five-cell pieces")
-        if boolean("hold", self.hold) and not self.preview:
+        if self.hold and not self.preview:
             raise ValueError("hold is True with preview=0; expected a preview of at least 1")
 
     @property

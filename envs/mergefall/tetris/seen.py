@@ -24,7 +24,7 @@ class Seen(NamedTuple):
     """What n games show."""
 
     boards: NDArray[np.uint8]  # [n, rows · cols]; in a match [n, 2 · rows · cols], the opponent's behind the own one
-    numbers: NDArray[np.int64]  # [n, k]; `PieceRules.numbers` and `PieceRules.figures` say what stands where
+    numbers: NDArray[np.int64]  # [n, k]; `PieceRules.numbers` and `PieceRules.info_numbers` say what stands where
     masks: NDArray[np.int8]  # [n, actions]
     rewards: NDArray[np.float64]
     terminated: NDArray[np.bool_]

@@ -31,6 +31,6 @@ def every_action(settings, states):
     n, actions = len(states), settings.n_actions
     after, seen = np.repeat(states, actions, axis=0), settings.seen(n * actions)
     chosen, fresh = np.tile(np.arange(actions), n), np.zeros(n * actions, np.bool_)
-    rules = settings.rewards.index(settings.reward), 1 << 40, 0, settings.reach
+    rules = settings.reward_index, 1 << 40, 0, settings.reach
     settings.kernels.step(0, n * actions, after, chosen, fresh, settings.pool(None), rules, seen)
     return after.reshape(n, actions, -1), seen

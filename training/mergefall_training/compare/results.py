@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from mergefall.games import Game
 from mergefall_baselines.player import title_of
 
 from mergefall_training.learn.run import Point
@@ -94,7 +93,7 @@ class ContestResult:
         object.__setattr__(self, "rows", sorted(self.rows, key=lambda row: -row.summary.mean.value))
 
     @property
-    def game(self) -> Game:
+    def game(self) -> Any:
         """The game that was played."""
         return self.rows[0].evaluation.game
 

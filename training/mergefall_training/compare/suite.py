@@ -59,7 +59,7 @@ class Training:
     def config(self, contest: Contest, seed: int) -> Config:
         """The configuration of a run."""
         rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
-        board = {name: rules[name] for name in game_of(contest.env).spaces}
+        board = {name: rules[name] for name in game_of(contest.env).arguments("spaces")}
         kwargs = board | contest.env_kwargs | self.env_kwargs
         return configure(
             self.algorithm,

@@ -163,5 +163,6 @@ def of_file(player: KernelPlayer, spec: Options) -> Player:
     """
     game = game_of(spec["env_id"])
     player.rules_are_options = False
-    player.defaults = {name: spec["env_kwargs"][name] for name in game.rules if name not in game.shown}
+    hidden = set(game.arguments("game")) - set(game.arguments("observations"))
+    player.defaults = {name: spec["env_kwargs"][name] for name in hidden}
     return player

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
-from mergefall.games import Game
 from mergefall.imports import strings_in
 from mergefall.tetris.keys.game import STEPS_PER_SECOND
 from mergefall.typing import Options
@@ -108,7 +107,7 @@ class Evaluation:
     episodes: list[Episode]
 
     @property
-    def game(self) -> Game:
+    def game(self) -> Any:
         """The game that was played."""
         return self.episodes[0].game
 

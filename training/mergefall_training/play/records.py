@@ -22,7 +22,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 from mergefall.checks import MOST_COUNTED, id_of_file, in_place, integer
-from mergefall.games import GAMES, Game
+from mergefall.games import games
 from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
 from mergefall.library import origin
 from mergefall.typing import Array, Options
@@ -50,7 +50,7 @@ class Episode:
     - `actions`: its actions as text (`text_of`): all of them, or the first `RECORDED`.
     """
 
-    game: ClassVar[Game]
+    game: ClassVar[Any]  # its class `Rules`
 
     seed: int
     score: int
@@ -69,7 +69,7 @@ class Episode:
 class Game2048Episode(Episode):
     """One finished game of 2048; `max_tile` is the value of the largest tile on the last board."""
 
-    game: ClassVar[Game] = GAMES["2048"]
+    game: ClassVar[Any] = games()["2048"]
 
     max_tile: int
 
@@ -78,7 +78,7 @@ class Game2048Episode(Episode):
 class TetrisEpisode(Episode):
     """One finished game of Tetris: `lines` cleared and `pieces` placed."""
 
-    game: ClassVar[Game] = GAMES["tetris"]
+    game: ClassVar[Any] = games()["tetris"]
 
     lines: int
     pieces: int
@@ -88,7 +88,7 @@ class TetrisEpisode(Episode):
 class KeysEpisode(TetrisEpisode):
     """One finished game of Tetris by keys; `attack`: rows of garbage that its clears would have sent."""
 
-    game: ClassVar[Game] = GAMES["keys"]
+    game: ClassVar[Any] = games()["keys"]
 
     attack: int
 
@@ -97,7 +97,7 @@ class KeysEpisode(TetrisEpisode):
 class VersusEpisode(KeysEpisode):
     """One finished match; `won`: 1, 0 for a draw or a match that a cap ended, -1 for a match lost."""
 
-    game: ClassVar[Game] = GAMES["versus"]
+    game: ClassVar[Any] = games()["versus"]
 
     won: int
 
@@ -337,8 +337,8 @@ def code_of(*described: Any) -> dict[str, str]:
             files = {model_file(text, model) for model in ("best", "last")}
             contents[text] = b"".join(file.read_bytes() for file in sorted(files) if file.suffix and file.is_file())
     things += added(texts).values()
-    for game in GAMES.values():
-        things += [origin(heuristic) for name, heuristic in game.library.added().items() if name in texts]
+    for game in games().values():
+        things += [origin(heuristic) for name, heuristic in game.library().added().items() if name in texts]
     contents |= {name_of(thing): _source_of(thing) for thing in things}
     return {name: hashlib.sha256(content).hexdigest()[:16] for name, content in contents.items() if content}
 

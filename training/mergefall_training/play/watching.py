@@ -25,7 +25,7 @@ import numpy as np
 from mergefall import __version__
 from mergefall.draw import BOARD, PAGE, fitting, pygame, short_number
 from mergefall.env import ARROWS as ARROW_CODES
-from mergefall.games import GAMES, Game, game_of
+from mergefall.games import game_of, games
 from mergefall.imports import import_extra
 from mergefall.tetris.placements import ABOVE, ROTATIONS
 from mergefall.text import action_names
@@ -233,7 +233,7 @@ class Show:
 
 def figures_of(info: Options) -> str:
     """The figures in an environment's `info` as text."""
-    names = (*dict.fromkeys(name for game in GAMES.values() for name in game.figures), "moves")
+    names = (*dict.fromkeys(name for game in games().values() for name in game.figures), "moves")
     return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in names if name in info)
 
 
@@ -400,7 +400,7 @@ class Session:
     def __init__(
         self, env_id: str, kwargs: Options, seed: int | None, render_mode: str, adviser: str | Options | None = None
     ) -> None:
-        self.game: Game = game_of(env_id)
+        self.game = game_of(env_id)
         wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
         self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
         self.env: Any = wrapped.unwrapped

@@ -33,7 +33,7 @@ from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer, known
-from mergefall.games import ENVIRONMENTS, GAMES, game_of, take
+from mergefall.games import ENVIRONMENTS, game_of, games, take
 from mergefall.imports import import_extra, load, strings_in
 from mergefall.threads import cores
 from mergefall.typing import Array, Environment, Options
@@ -78,8 +78,7 @@ class Task:
     @property
     def _together(self) -> bool:
         """Whether an opponent decides too, which is fastest for many matches at once."""
-        game = ENVIRONMENTS.get(self.env_id)
-        return game is not None and game.matches and isinstance(self.player, KernelPlayer)
+        return self.env_id in ENVIRONMENTS and game_of(self.env_id).matches and isinstance(self.player, KernelPlayer)
 
     def episodes(self, seeds: Sequence[int]) -> Generator[Episode]:
         """The episodes from ``reset(seed=seed)``, each as it ends."""
@@ -115,8 +114,8 @@ class Task:
         parts = self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary
         names = set(strings_in([player if isinstance(player, tuple) else (), *parts]))
         heuristics = {
-            game.name: {name: heuristic for name, heuristic in game.library.added().items() if name in names}
-            for game in GAMES.values()
+            game.name: {name: heuristic for name, heuristic in game.library().added().items() if name in names}
+            for game in games().values()
         }
         try:
             return cloudpickle.dumps(((added(names), heuristics), player, *parts))
@@ -131,7 +130,7 @@ def unpack_task(packed: bytes) -> Task:
     (factories, heuristics), player, env_id, kwargs, *others = pickle.loads(packed)
     adopt(factories)
     for name, those in heuristics.items():
-        GAMES[name].library.adopt(those)
+        games()[name].library().adopt(those)
     if isinstance(player, tuple):
         name, options = player
         player = _in_rules(make(name, **options), environment(env_id, kwargs), kwargs)

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from mergefall.env import ARROWS, GameEnv
 from mergefall.tetris.env import PieceGame
-from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.keys.render import Canvas
 from mergefall.tetris.keys.rules import KEYS, Rules
 
@@ -136,7 +135,7 @@ class TetrisKeysEnv(PieceGame, GameEnv):
 
     metadata: ClassVar[dict[str, Any]] = GameEnv.metadata | {"render_fps": 60}
     title = "Tetris by keys · mergefall"
-    rules_type, library, canvas_type = Rules, LIBRARY, Canvas
+    rules_type, canvas_type = Rules, Canvas
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:
         """The keys for `gymnasium.utils.play`: arrows, space, Z and X to turn, A for half a turn, C or E to hold."""

@@ -10,7 +10,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from mergefall.checks import MOST_COUNTED, boolean, integer, known, made_of, number
+from mergefall.checks import MOST_COUNTED, integer, known, made_of, number
+from mergefall.rules import argument
 from mergefall.tetris import game
 from mergefall.tetris.keys import batch
 from mergefall.tetris.keys.batch import PLACE, STATE, STATUS
@@ -39,7 +40,6 @@ from mergefall.typing import Array
 
 KEYS = ("wait", "left", "right", "clockwise", "counterclockwise", "soft drop", "hard drop", "hold", "half turn")
 STATUS_SCALES = np.array([1, 2, ONE, 1 << LOCK_DELAY[1], 1 << LOCK_RESETS[1], 16, 1, 16, TOP_LEVEL])  # for `view`
-REWARDS = ("lines", "score", "attack")
 MOST_PREVIEW, FASTEST, MOST_GARBAGE = 6, 64, 15  # pieces; rows a step; rows a piece
 U = np.uint64
 
@@ -63,35 +63,25 @@ class Garbage:
 class Rules(PieceRules):
     """The arguments that make a game and its rewards; `TetrisKeysEnv` describes them."""
 
-    cols: int = 10
-    rows: int = 20
-    pieces: Literal["tetromino", "sz"] = "tetromino"
-    randomizer: Literal["uniform", "bag7"] = "bag7"
-    preview: int = 5
-    hold: bool = True
-    gravity: float = 0.02
-    lock_delay: int = 30
-    lock_resets: int = 15
-    rotate_180: bool = False
-    levels: bool = False
-    garbage: Any = None
-    reward: Literal["lines", "score", "attack"] = "lines"
+    cols: int = argument(10, "observations", FEWEST_COLS, MOST_COLS)
+    rows: int = argument(20, "observations", FEWEST_ROWS, MOST_ROWS - STORAGE)
+    pieces: Literal["tetromino", "sz"] = argument("tetromino", "spaces")
+    randomizer: Literal["uniform", "bag7"] = argument("bag7", "players")
+    preview: int = argument(5, "observations", 0, MOST_PREVIEW)
+    hold: bool = argument(True, "observations")
+    gravity: float = argument(0.02, "players")
+    lock_delay: int = argument(30, "players", 0, (1 << LOCK_DELAY[1]) - 2)
+    lock_resets: int = argument(15, "players", 0, (1 << LOCK_RESETS[1]) - 1)
+    rotate_180: bool = argument(False, "spaces")
+    levels: bool = argument(False, "players")
+    garbage: Any = argument(None, "game")  # rises after a decision
+    reward: Literal["lines", "score", "attack"] = argument("lines", "training")
 
-    ranges: ClassVar = {
-        "cols": (FEWEST_COLS, MOST_COLS),
-        "rows": (FEWEST_ROWS, MOST_ROWS - STORAGE),
-        "preview": (0, MOST_PREVIEW),
-        "lock_delay": (0, (1 << LOCK_DELAY[1]) - 2),
-        "lock_resets": (0, (1 << LOCK_RESETS[1]) - 1),
-    }
-    choices: ClassVar[dict[str, tuple[str, ...]]] = {  # pyright: ignore[reportIncompatibleVariableOverride]
-        "pieces": ("tetromino", "sz"),
-        "randomizer": ("uniform", "bag7"),
-        "reward": REWARDS,
-    }
+    name: ClassVar[str] = "keys"
+    figures: ClassVar[tuple[str, ...]] = ("score", "lines", "pieces", "attack")
+    action, by_keys = "key", True
     parts = ("board", "piece", "queue")
     kernels = batch.KERNELS
-    rewards: ClassVar[tuple[str, ...]] = REWARDS
     own_numbers: ClassVar = {"place": slice(PLACE, STATE), "status": slice(STATE, batch.QUEUE)}
     own_figures: ClassVar = {"attack": batch.ATTACK, "clear": batch.CLEAR}
     queue_at = batch.QUEUE
@@ -100,8 +90,6 @@ class Rules(PieceRules):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("hold", "rotate_180", "levels"):
-            boolean(name, getattr(self, name))
         object.__setattr__(self, "gravity", number("gravity", self.gravity, 0, FASTEST))
         if self.garbage is not None and not isinstance(self.garbage, Garbage):
             given = made_of("garbage", self.garbage, Mapping, "a mapping with rows, holes, moves, or None")

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mergefall.rules import argument
 from mergefall.tetris.game import FALLING, OVER_BIT
 from mergefall.tetris.keys import rules as sides
 from mergefall.tetris.keys.batch import WON
 from mergefall.tetris.keys.rules import Garbage
-
-REWARDS = (*sides.REWARDS, "win")
 
 
 @dataclass(frozen=True)
 class Rules(sides.Rules):
     """The arguments that make a match and its rewards; `TetrisVersusEnv` describes them."""
 
-    reward: Literal["win", "lines", "score", "attack"] = "win"  # pyright: ignore[reportIncompatibleVariableOverride]
-    opponent: Any = field(default="tetris/keys", hash=False, compare=False)
+    reward: Literal["lines", "score", "attack", "win"] = argument("win", "training")  # pyright: ignore
+    opponent: Any = argument("tetris/keys", "game", hash=False, compare=False)
 
-    choices: ClassVar = sides.Rules.choices | {"reward": REWARDS}
-    rewards = REWARDS
+    name, figures, headline, matches = "versus", (*sides.Rules.figures, "won"), "won", True
     versus = True
     own_figures: ClassVar = sides.Rules.own_figures | {"won": WON}
 

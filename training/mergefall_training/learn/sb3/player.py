@@ -33,7 +33,7 @@ class PolicyAgent(ModelPlayer):
     def __init__(self, spec: Options, arrays: Arrays, device: str = "cpu") -> None:
         kwargs: Options = spec["env_kwargs"]
         self.spec, network = spec, spec["network"]
-        self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).spaces if name in kwargs}
+        self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).arguments("spaces") if name in kwargs}
         self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
         algorithm = "dqn" if spec["algorithm"] == "dqn" else "maskable-ppo"  # whose network students have
