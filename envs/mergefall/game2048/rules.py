@@ -78,14 +78,8 @@ class Rules(GameRules):
     reward: Literal["score", "log2", "goal"] = argument("score", "training")
     illegal_limit: int = argument(100, "training", 1, MOST_COUNTED)
 
-    name, size, figures, headline, turn, turns = (
-        "2048",
-        ("rows", "cols"),
-        ("score", "max_tile"),
-        "score",
-        "move",
-        "length",
-    )
+    name, size, figures, headline = "2048", ("rows", "cols"), ("score", "max_tile"), "score"
+    action, turn, turns = "move", "move", "length"
     parts = ("board",)
     kernels = batch
     illegal_word, steps_word = core.ILLEGAL, core.STEPS
