@@ -113,7 +113,7 @@ def make_envs(args: Args, num_envs: int, autoreset_mode: str) -> Any:
 
 def flatten_obs(obs: Any, num_envs: int) -> Tensor:
     """The network's input, uint8[num_envs, k]: the cells of the board, in Tetris followed by the pieces."""
-    parts = [obs[key] for key in ("board", "piece", "queue") if key in obs] if isinstance(obs, dict) else [obs]
+    parts = [obs[key] for key in ("board", "piece", "queue", "hold") if key in obs] if isinstance(obs, dict) else [obs]
     return torch.from_numpy(
         np.concatenate([np.asarray(part, np.uint8).reshape(num_envs, -1) for part in parts], axis=1)
     )
@@ -188,7 +188,7 @@ class TetrisNetwork(nn.Module):
         super().__init__()
         self.rows, self.cols = space["board"].shape
         self.piece_kinds, few, self.width = int(space["piece"].n), channels // 4, 2 * channels
-        pieces = 1 + (space["queue"].shape[0] if "queue" in space.spaces else 0)
+        pieces = 1 + (space["queue"].shape[0] if "queue" in space.spaces else 0) + ("hold" in space.spaces)
         self.windows = nn.Sequential(Conv(3, 3, 1, few), Conv(self.rows - 1, 1, few, few))
         self.last = nn.Linear(self.cols * few + pieces * self.piece_kinds, self.width)
 
@@ -206,6 +206,8 @@ class Agent(nn.Module):
     def __init__(self, envs: Any, channels: int, fast: bool) -> None:
         super().__init__()
         self.fast, space = fast, envs.single_observation_space
+        if isinstance(space, gym.spaces.Dict) and "place" in space.spaces:
+            raise ValueError(f"the environment shows {space}; these networks take 2048 and Tetris by placements")
         self.network = (TetrisNetwork if isinstance(space, gym.spaces.Dict) else Game2048Network)(space, channels)
         self.actor = nn.Linear(self.network.width, int(envs.single_action_space.n))
         self.critic = nn.Linear(self.network.width, 1)

@@ -1,11 +1,10 @@
 """Wrappers for learners, for both games, single and batched.
 
-Each function wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments, and raises
-ValueError for an environment that is not mergefall's. The observation of a batch has a row for each game. A wrapped
-single environment has a `spec` that makes it again.
+Each function but `encode` wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments, and
+raises ValueError for an environment that is not mergefall's. The observation of a batch has a row for each game. A
+wrapped single environment has a `spec` that makes it again.
 
-`view` of each game's `Rules` makes what the first two show. For agents that choose among boards instead,
-`env.unwrapped.afterstates()` has the board after each action.
+For agents that choose among boards, `env.unwrapped.afterstates()` has the board after each action.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ import operator
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from importlib import import_module
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -24,6 +24,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM, coins
+from mergefall.checks import choice
 from mergefall.env import GameEnv
 from mergefall.games import batch_of_one
 from mergefall.typing import Environment, Info, Observation
@@ -31,11 +32,13 @@ from mergefall.vector import GameVectorEnv
 
 
 def planes(env: Environment) -> Any:
-    """Observe float32[channels, rows, cols] of 0 and 1.
+    """Observe float32[channels, rows, cols] from 0 to 1.
 
     - 2048: rows·cols + 2 channels; channel k marks the cells of rank k, and channel 0 the empty ones.
     - Tetris: the board, then n channels for each shown piece, one of them all ones; n is the number of piece ids. With
       hold n + 1 channels more, the last one for no held piece.
+    - Tetris by keys: the board, the cells of the falling piece, in a match the opponent's board, then the pieces as in
+      Tetris, and the `status`, whose numbers are divided by 16 (chains, waiting garbage) or by their largest value.
 
     >>> import mergefall
     >>> planes(gym.make("mergefall/Game2048-v0")).reset()[0].shape
@@ -47,11 +50,12 @@ def planes(env: Environment) -> Any:
 
 
 def flat(env: Environment) -> Any:
-    """Observe vectors float32[n] of 0 and 1.
+    """Observe vectors float32[n] from 0 to 1.
 
     - 2048: rows·cols one-hot ranks, cell by cell from the top left; n = rows·cols · (rows·cols + 2).
     - Tetris: the board by rows from the top, then one-hot pieces; n = rows·cols + pieces · (1 + preview). With hold
       pieces + 1 more, the last one for no held piece.
+    - Tetris by keys: the boards of `planes`, then one number for each further channel.
 
     >>> import mergefall
     >>> flat(gym.make("mergefall/Game2048-v0")).reset()[0].shape
@@ -60,6 +64,48 @@ def flat(env: Environment) -> Any:
     (3, 214)
     """
     return _viewed(env, "flat")
+
+
+def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: str = "tetromino") -> NDArray[np.float32]:
+    """What `flat` or `planes` shows of an environment's own observation: for players with a network trained on these.
+
+    Args:
+        kind: "flat" or "planes".
+        observation: one observation or a batch.
+        pieces: the environment's argument; "five" in Quintris.
+
+    Raises ValueError if no environment observes this.
+
+    >>> import mergefall
+    >>> observation, _ = gym.make("mergefall/TetrisKeys-v0", preview=1).reset(seed=0)
+    >>> encode("planes", observation).shape, encode("flat", observation).shape
+    ((33, 24, 10), (511,))
+    """
+    boards = observation.get("board") if isinstance(observation, Mapping) else observation
+    choice("kind", kind, ("flat", "planes"))
+    if np.ndim(boards) not in (2, 3):
+        raise ValueError(
+            f"observation has a board of shape {np.shape(boards)}; expected [rows, cols] or a batch of these"
+        )
+    single, rules = np.ndim(boards) == 2, _rules_of(observation, *np.shape(boards)[-2:], pieces)
+    space = rules.observation_space() if single else batch_space(rules.observation_space(), len(boards))
+    if not space.contains(observation):
+        raise ValueError(f"observation is {observation}; expected one of {space}")
+    shown = rules.view(kind, batch_of_one(observation) if single else observation)
+    return shown[0] if single else shown
+
+
+def _rules_of(observation: Observation, rows: int, cols: int, pieces: str) -> Any:
+    """Rules under which games are observed so."""
+    if not isinstance(observation, Mapping):
+        return import_module("mergefall.game2048.rules").Rules(rows, cols)
+    preview = np.shape(observation["queue"])[-1] if "queue" in observation else 0
+    shown: dict[str, Any] = {"cols": cols, "pieces": pieces, "preview": preview, "hold": "hold" in observation}
+    if "place" not in observation:
+        return import_module("mergefall.tetris.rules").Rules(rows=rows, **shown)
+    storage = import_module("mergefall.tetris.keys.game").STORAGE
+    game = "mergefall.tetris.versus" if "opponent" in observation else "mergefall.tetris.keys"
+    return import_module(f"{game}.rules").Rules(rows=rows - storage, **shown)
 
 
 def replace_illegal(env: Environment) -> Any:

@@ -10,8 +10,9 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from mergefall.games import take
 from mergefall.tetris import TetrisEnv, from_text
-from mergefall.wrappers import flat, observe_mask, planes, replace_illegal
+from mergefall.wrappers import encode, flat, observe_mask, planes, replace_illegal
 
 from .tools import equal, play
 
@@ -110,6 +111,51 @@ def test_what_tetris_shows():
     shown, _ = planes(TetrisEnv(4, 4)).reset(options=options)
     np.testing.assert_array_equal(shown[0], board)
     assert shown[1:].min(axis=(1, 2)).tolist() == shown[1:].max(axis=(1, 2)).tolist() == pieces
+
+
+KEYS = "mergefall/TetrisKeys-v0"
+SHOWN = [*GAMES, ("mergefall/Quintris-v0", {}), (KEYS, {"levels": True, "garbage": {"rows": 2}})]
+SHOWN += [(KEYS, {"preview": 0, "hold": False, "rows": 6}), ("mergefall/TetrisVersus-v0", {"opponent": "keys/random"})]
+
+
+@pytest.mark.parametrize("wrap", [flat, planes])
+@pytest.mark.parametrize(("env_id", "kwargs"), SHOWN)
+def test_an_encoded_observation_is_what_the_wrapper_shows(wrap, env_id, kwargs):
+    """Single and batched, in play; all numbers lie from 0 to 1."""
+    pieces = {"pieces": "five"} if env_id == "mergefall/Quintris-v0" or kwargs.get("pieces") == "five" else {}
+    plain, shown = gym.make_vec(env_id, num_envs=3, **kwargs), wrap(gym.make_vec(env_id, num_envs=3, **kwargs))
+    assert plain.reset(seed=2)[1].keys() == shown.reset(seed=2)[1].keys()
+    for _ in range(60):
+        actions = plain.action_masks().argmax(axis=1)
+        observations, seen = (envs.step(actions)[0] for envs in (plain, shown))
+        assert seen.min() == 0 < seen.max() <= 1
+        np.testing.assert_array_equal(encode(wrap.__name__, observations, **pieces), seen)
+        np.testing.assert_array_equal(encode(wrap.__name__, take(observations, 1), **pieces), seen[1])
+
+
+BOARD, STATUS = np.zeros((24, 10), np.uint8), np.zeros(9, np.int64)
+OBSERVED = {"board": BOARD, "piece": 0, "place": np.array([0, 3, 20]), "status": STATUS}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        BOARD[0],
+        np.full((4, 4), 18, np.uint8),
+        OBSERVED | {"board": BOARD + np.uint8(2)},
+        OBSERVED | {"piece": 7},
+        OBSERVED | {"place": np.array([0, 10, 20])},
+        OBSERVED | {"status": STATUS - 1},
+        OBSERVED | {"hold": 8},
+        {"board": BOARD},
+        {"piece": 0},
+    ],
+)
+def test_what_no_environment_observes_is_not_encoded(wrong):
+    assert encode("flat", OBSERVED).any()
+    with pytest.raises(ValueError, match=r"(?s)observation .*; expected .*(Box|rows)"):
+        encode("flat", wrong)
 
 
 @each_game

@@ -46,6 +46,25 @@ def test_advantages_match_their_definition():
     np.testing.assert_allclose(ppo.compute_gae(*arrays, gamma, gae_lambda), slow)
 
 
+@pytest.mark.parametrize("kwargs", [GAME2048, TETRIS, TETRIS | {"env_kwargs": {"hold": True, "preview": 2}}])
+def test_networks_see_all_parts_of_an_observation_as_zeros_and_ones(kwargs):
+    trainer, seen = ppo.Trainer(ppo.Args(**kwargs)), []
+    space = gym.spaces.Dict({"board": trainer.envs.single_observation_space})
+    space = space["board"] if isinstance(space["board"], gym.spaces.Dict) else space
+    trainer.agent.network.windows[0].register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    space.seed(0)
+    first, others = space.sample(), [space.sample() for _ in range(5)]
+    for name in space:
+        values = {trainer.agent.get_value(ppo.flatten_obs(first | {name: one[name]}, 1)).item() for one in others}
+        assert len(values) > 1, name
+    assert set(torch.cat(seen).unique().tolist()) == {0, 1}
+
+
+def test_games_by_keys_are_refused():
+    with pytest.raises(ValueError, match=r"'place'.*; these networks take 2048 and Tetris by placements"):
+        ppo.Trainer(ppo.Args(**TINY, env_id="mergefall/TetrisKeys-v0"))
+
+
 def test_a_rollout_matches_single_environments():
     """Returns with λ = 0 are r + γV(s′), where s′ comes before any reset, and V is 0 where a game is over."""
     tiny = TINY | {"num_steps": 40, "env_kwargs": {"rows": 2, "cols": 2}, "max_episode_steps": 9, "gae_lambda": 0.0}

@@ -5,6 +5,7 @@ import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 import torch
+from mergefall.games import ENVIRONMENTS
 from mergefall.tetris.game import FALLING, QUEUE
 from mergefall.tetris.heuristics import Dt10
 from mergefall.tetris.keys import game, routes
@@ -18,7 +19,9 @@ from mergefall_training.learn.sb3.networks import (
     AfterstatesPolicy,
     RanksAfterstates,
     key_distances,
+    network_of,
     parameters_of,
+    policy_class,
 )
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from sb3_contrib import MaskablePPO
@@ -45,6 +48,22 @@ def values_of(policy, observation):
         if hasattr(policy, "q_net"):
             return policy.q_net(tensors).numpy()
         return policy.get_distribution(tensors).distribution.logits.numpy()
+
+
+@pytest.mark.parametrize("algorithm", POLICIES)
+@pytest.mark.parametrize("env_id", ENVIRONMENTS)
+def test_a_network_of_the_observation_sees_numbers_from_0_to_1(env_id, algorithm):
+    env, seen = gym.make(env_id), []
+    kind, kwargs = policy_class(algorithm, network_of({"policy": "MlpPolicy"}), {})
+    policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **kwargs)
+    for layer in policy.modules():
+        if isinstance(layer, torch.nn.Linear):
+            layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    for _ in range(20):
+        seen.clear()
+        policy.predict(env.observation_space.sample())
+        assert seen[0].min() >= 0
+        assert 0 < seen[0].max() <= 1
 
 
 def test_residual_blocks_add_to_what_they_get():

@@ -82,6 +82,27 @@ def test_a_player_is_its_model(folder, tmp_path):
         evaluate(last, GAME, 1, workers=1, progress=False)
 
 
+def test_models_of_0_1_0_see_ranks_as_they_are(folder, tmp_path):
+    """Their policies have no extractor `scaled`; a checkpoint of theirs does not fit one that has."""
+    model, boards = load_model(folder / "model.npz"), make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
+    older = model.spec | {"network": model.spec["network"] | {"policy_kwargs": SMALL}}
+    save_model(tmp_path / "older.npz", older, model.arrays)
+    weights = {name: torch.from_numpy(array) for name, array in model.arrays.items()}
+    for path, highest in ((folder / "model.npz", 7), (tmp_path / "older.npz", 1)):
+        hidden = torch.from_numpy(boards.reshape(8, 6) / np.float32(highest))
+        for layer in ("mlp_extractor.policy_net.0", "action_net"):
+            hidden = hidden @ weights[f"{layer}.weight"].T + weights[f"{layer}.bias"]
+            hidden = hidden.tanh() if layer.startswith("mlp") else hidden.log_softmax(dim=1)
+        values = make(str(path)).values(boards)
+        legal = np.isfinite(values)
+        np.testing.assert_allclose(values[legal], hidden.numpy()[legal], rtol=1e-5)
+    learner = sb3.build(config(), "cpu")
+    state = sb3.state(learner)
+    del state["policy"]["features_extractor.scales"]
+    with pytest.raises(RuntimeError, match="scales"):
+        sb3.restore(learner, state)
+
+
 def test_searches_take_q_values_in_units_of_the_reward(tmp_path):
     folder = train(tmp_path / "run", config("dqn", normalize=True))
     player, model = make(str(folder), model="last"), load_model(folder / "model.npz")

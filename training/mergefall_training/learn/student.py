@@ -121,7 +121,7 @@ class Student(Learner):
         torch.manual_seed(config.first_seed)
         self.games = games_of(config, h.n_envs)
         spaces = self.games.single_observation_space, self.games.single_action_space
-        kind, kwargs = policy_class("maskable-ppo", h.policy, h.policy_kwargs, config.env_kwargs)
+        kind, kwargs = policy_class("maskable-ppo", network_of(vars(h)), config.env_kwargs)
         with made_of(config):
             self.policy: Any = kind(*spaces, lambda _: 0.0, **kwargs)
         self.policy.to(self.device)

@@ -37,7 +37,7 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
         )
     spec, network = agent.spec, agent.spec["network"]
     algorithm = "maskable-ppo" if agent.log_probabilities else "dqn"
-    policy, kwargs = policy_class(algorithm, network["policy"], network.get("policy_kwargs"), spec["env_kwargs"])
+    policy, kwargs = policy_class(algorithm, network, spec["env_kwargs"])
     arguments: dict[str, Any] = {"gamma": network.get("gamma", 0.99)}
     if algorithm == "dqn":
         arguments["buffer_size"] = REPLAY_BUFFER

@@ -12,7 +12,7 @@ import torch
 from mergefall.checks import choice
 from mergefall.tetris.game import FALLING, QUEUE
 from mergefall.tetris.keys.game import COLUMN, HARD_DROP, ROTATION, ROW, STORAGE, get, press, with_field
-from mergefall.tetris.keys.rules import KEYS
+from mergefall.tetris.keys.rules import KEYS, STATUS_SCALES
 from mergefall.tetris.keys.rules import Rules as KeysRules
 from mergefall.tetris.pieces import PIECE_SETS, TETROMINOES
 from mergefall.tetris.rules import Rules
@@ -22,6 +22,7 @@ from mergefall_baselines.player import NotFiniteError
 from numpy.typing import NDArray
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
+from stable_baselines3.common.preprocessing import get_flattened_obs_dim
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, CombinedExtractor
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
@@ -32,6 +33,29 @@ from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canoni
 ILLEGAL = -1e8  # the logit of an illegal action
 SHARP = 10.0  # makes the worth, the cost and the bias of `KeysAfterstates` learn faster than the weights of layers
 FAR = 64  # more keys than any placement takes
+
+
+class Scaled(BaseFeaturesExtractor):
+    """The observation itself as numbers from 0 to 1, float[n, features_dim], for any policy of Stable-Baselines3.
+
+    Takes the observation as Stable-Baselines3 prepares it, with piece ids and places one-hot. Ranks are divided by the
+    highest one. Numbers of the `status` are divided as `mergefall.wrappers.flat` does it.
+    """
+
+    def __init__(self, observation_space: gym.Space[Any]) -> None:
+        super().__init__(observation_space, get_flattened_obs_dim(observation_space))
+        spaces = observation_space.spaces if isinstance(observation_space, gym.spaces.Dict) else {"": observation_space}
+        highs = {name: space.high.ravel() for name, space in spaces.items() if isinstance(space, gym.spaces.Box)}
+        highs |= {"status": STATUS_SCALES}
+        self.scales: torch.Tensor
+        # Kept in checkpoints, so that none of a network without scales fits.
+        scales = [highs.get(name, np.ones(get_flattened_obs_dim(space))) for name, space in spaces.items()]
+        self.names = list(spaces)
+        self.register_buffer("scales", torch.from_numpy(np.concatenate(scales)).float())
+
+    def forward(self, observations: Any) -> torch.Tensor:
+        parts = [observations[name] for name in self.names] if isinstance(observations, dict) else [observations]
+        return (torch.cat([part.flatten(1) for part in parts], dim=1) / self.scales).clamp(max=1)
 
 
 class RanksAfterstates(BaseFeaturesExtractor):
@@ -304,7 +328,7 @@ class EachAction(nn.Module):
         super().__init__()
         extractor = network.features_extractor
         if not hasattr(extractor, "each"):
-            names = ", ".join(EXTRACTORS)
+            names = ", ".join(name for name in EXTRACTORS if name != SCALED)
             raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {names}")
         if q_values and isinstance(extractor, KeysAfterstates):
             raise ValueError("dqn with AfterstatesPolicy plays games by placements alone; expected maskable-ppo")
@@ -420,7 +444,9 @@ def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
             parameter.copy_(torch.from_numpy(np.ascontiguousarray(array)))
 
 
+SCALED = "scaled"
 EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
+    SCALED: Scaled,
     "ranks-afterstates": RanksAfterstates,
     "board-afterstates": BoardAfterstates,
     "keys-afterstates": KeysAfterstates,
@@ -440,13 +466,12 @@ POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
 }
 
 
-def policy_class(algorithm: str, name: str, policy_kwargs: Any, env_kwargs: Options) -> tuple[Any, dict[str, Any]]:
-    """(class, arguments) of a policy from its name and `policy_kwargs`, in which extractors and activations are names.
+def policy_class(algorithm: str, network: Options, env_kwargs: Options) -> tuple[Any, dict[str, Any]]:
+    """(class, arguments) of the policy of a `network`, in whose `policy_kwargs` extractors and activations are names.
 
     The rules that a network needs come from `env_kwargs`. Raises ValueError for an unknown name.
     """
-    if not isinstance(policy_kwargs, Mapping | None):
-        raise ValueError(f"policy_kwargs is {policy_kwargs!r}; expected a mapping")
+    name, policy_kwargs = network["policy"], network.get("policy_kwargs")
     kind, kwargs = POLICIES[algorithm][choice("policy", name, POLICIES[algorithm])], dict(policy_kwargs or {})
     for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
         if key in kwargs:
@@ -458,5 +483,12 @@ def policy_class(algorithm: str, name: str, policy_kwargs: Any, env_kwargs: Opti
 
 
 def network_of(given: Options) -> dict[str, Any]:
-    """The description of a policy's network, from hyper-parameters or from a model file."""
-    return {"policy": given.get("policy"), "policy_kwargs": given.get("policy_kwargs") or {}}
+    """The description of a policy's network in model files, from hyper-parameters.
+
+    Policies that see the observation itself see it `Scaled`; those in model files of version 0.1.0 do not.
+    """
+    policy, kwargs = given.get("policy"), given.get("policy_kwargs") or {}
+    if not isinstance(kwargs, Mapping):
+        raise ValueError(f"policy_kwargs is {kwargs!r}; expected a mapping")
+    by_default = {} if policy == "AfterstatesPolicy" else {"features_extractor_class": SCALED}
+    return {"policy": policy, "policy_kwargs": {**by_default, **kwargs}}

@@ -113,7 +113,7 @@ def build(config: Config, device: str = "auto") -> Any:
             f"learning_starts is {starts}, timesteps is {config.timesteps}: nothing would be learnt; expected fewer "
             "steps before learning than in all"
         )
-    policy, kwargs = policy_class(config.algorithm, chosen["policy"], chosen["policy_kwargs"], config.env_kwargs)
+    policy, kwargs = policy_class(config.algorithm, network_of(given), config.env_kwargs)
     arguments = {name: value for name, value in given.items() if name not in OURS} | {"policy_kwargs": kwargs}
     arguments |= {name: schedule(name, given[name]) for name in RATES if given.get(name) is not None}
     envs: VecEnv = make_vec_env(
@@ -168,7 +168,11 @@ def warm_start(policy: Any, config: Config, network: Options, normalizes: bool) 
         arrays |= head
     elif not normalizes:
         arrays |= {name: (unit * arrays[name]).astype(np.float32) for name in head if name in arrays}
-    theirs = {"env_id": model.spec["env_id"], **network_of(about)}
+    theirs = {
+        "env_id": model.spec["env_id"],
+        "policy": about["policy"],
+        "policy_kwargs": about.get("policy_kwargs") or {},
+    }
     for name, ours in {"env_id": config.env_id, **network}.items():
         if theirs[name] != ours:
             raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {ours!r} here")
