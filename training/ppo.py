@@ -26,8 +26,7 @@ import mergefall  # noqa: F401 (registers the environments)
 import numpy as np
 import torch
 import tyro
-from mergefall.checks import id_of_file
-from mergefall.imports import check_no_import
+from mergefall.imports import inert
 from torch import Tensor, nn
 from torch.utils.tensorboard import SummaryWriter
 
@@ -371,9 +370,7 @@ def train(args: Args) -> Agent:
 def load(checkpoint: str) -> tuple[Args, dict[str, Tensor]]:
     """(arguments, parameters of the agent) of a checkpoint, whoever wrote it: it runs no code and imports nothing."""
     state = torch.load(checkpoint, map_location="cpu", weights_only=True)
-    args = Args(**{name: value for name, value in state["args"].items() if name != "device"})
-    id_of_file(args.env_id)
-    check_no_import("shaping and env_kwargs", [args.shaping, args.env_kwargs])
+    args = Args(**{name: value for name, value in inert(state["args"]).items() if name != "device"})
     return args, state["agent"]
 
 

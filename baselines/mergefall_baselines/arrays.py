@@ -1,4 +1,4 @@
-"""Files of arrays with a description: networks, models, checkpoints. Nothing in them is ever executed.
+"""Files of arrays with a description: networks, models, checkpoints. Nothing in them is ever imported or executed.
 
 Such a file is an ``.npz`` without pickles. Beside the arrays it holds one entry, ``description``: the bytes of a JSON
 object with the format's name and version, the writer's `spec`, and a checksum of these and the arrays. Reading raises
@@ -13,13 +13,14 @@ import os
 import threading
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mergefall.checks import in_place
+from mergefall.imports import inert
 from mergefall.typing import Array, Arrays, Options
 
 from mergefall_baselines.player import NotFiniteError
@@ -44,7 +45,7 @@ def write_arrays(
             raise ValueError(f"array {name!r} is of {array.dtype}; expected numbers, and not the name {_DESCRIPTION!r}")
     check_finite(path, arrays)
     description["checksum"] = checksum = _checksum(description, arrays)
-    text = np.frombuffer(json.dumps(description).encode(), dtype=np.uint8)
+    text = np.frombuffer(json.dumps(description, allow_nan=False).encode(), dtype=np.uint8)
     save: Any = np.savez_compressed if compressed else np.savez
     with whole_file(path) as temporary, temporary.open("wb") as file:  # arrays are too large for a copy in memory
         save(file, **{_DESCRIPTION: text}, **dict(arrays))
@@ -63,8 +64,13 @@ def whole_file(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
-def read_arrays(path: str | os.PathLike[str], form: str, version: int) -> tuple[dict[str, Any], dict[str, Array], str]:
-    """(spec, arrays, checksum) of a file that `write_arrays` wrote; raises ValueError for any other file."""
+def read_arrays(
+    path: str | os.PathLike[str], form: str, version: int, typed: Any = (), but: Sequence[str] = ()
+) -> tuple[dict[str, Any], dict[str, Array], str]:
+    """(spec, arrays, checksum) of a file that `write_arrays` wrote.
+
+    Raises ValueError for any other file, and for one that names anything to import or run (`mergefall.imports.inert`).
+    """
     if not Path(path).is_file():
         raise ValueError(f"there is no file {path}; expected a {form}")
     with in_place(f"{path} is damaged or no {form}", _UNREADABLE):
@@ -78,7 +84,8 @@ def read_arrays(path: str | os.PathLike[str], form: str, version: int) -> tuple[
     if checksum != _checksum(description, arrays) or not isinstance(description.get("spec"), dict):
         raise ValueError(f"{path} is damaged: its checksum does not fit its content")
     check_finite(path, arrays)
-    return description["spec"], arrays, checksum
+    with in_place(str(path)):
+        return inert(description["spec"], typed, but), arrays, checksum
 
 
 def check_finite(path: str | os.PathLike[str], arrays: Arrays) -> None:

@@ -97,21 +97,6 @@ def number(
     return float(plain)
 
 
-def id_of_file(env_id: Any) -> str:
-    """The environment id that a file holds; raises ValueError if it names a module other than mergefall.
-
-    Gymnasium imports the module in `module:name`. A user may ask for that, a file may not.
-
-    >>> id_of_file("mergefall/Tetris-v0")
-    'mergefall/Tetris-v0'
-    """
-    if not isinstance(env_id, str) or (":" in env_id and not env_id.startswith("mergefall:")):
-        raise ValueError(
-            f"env_id is {env_id!r}; expected an id that names no module to import, such as 'mergefall/Tetris-v0'"
-        )
-    return env_id
-
-
 @contextmanager
 def in_place(where: str, kinds: tuple[type[Exception], ...] = (ValueError,)) -> Iterator[None]:
     """An error of `kinds` in this block becomes a ValueError with `where`, such as a file and a line, in front."""

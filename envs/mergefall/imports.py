@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import entry_points
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from gymnasium.error import DependencyNotInstalled
 
 _PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _folders: list[str] = []  # where a program looks for the modules that its user names
+_typed: set[str] = set()  # words of the user's that files may repeat
+T = TypeVar("T")
+ONLY_YOU = "only you may name one: on the command line, or by mergefall.imports.allow"
 _EXTRAS = {
     "render": ("pygame", "matplotlib", "moviepy", "imageio"),
     "train": ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma"),
@@ -111,18 +114,48 @@ def name_of(value: Any) -> str:
     return f"{value.__module__}:{value.__qualname__}"
 
 
-def check_no_import(what: str, value: Any, typed: Any = (), expected: str = "a file may name no modules") -> None:
-    """Raises ValueError for a `module:name` in nested data of a file, unless the user's own data `typed` has it, too.
+def inert(content: T, typed: Any = (), but: Sequence[str] = ()) -> T:
+    """What a file says, if it imports and runs nothing: every reader of files returns its content through here.
 
-    A user may name a module to import, a file may not.
+    Only the user may name a module to import (`module:name`, or an environment's id with a module) or a program to run
+    (an option `command`): on the command line, in Python, but in no file.
 
-    >>> check_no_import("options", {"heuristic": {"name": "os:system"}})
+    Args:
+        content: nested data of the file.
+        typed: nested data of the user's, such as the options of a command, whose names the file may repeat.
+        but: dotted paths of what is only shown or compared, and nothing is made of.
+
+    Raises ValueError for a name that is neither in `typed` nor among the words of the command line (`allow`).
+
+    >>> inert({"env_kwargs": {"opponent": {"player": "os:system"}}})
     Traceback (most recent call last):
-    ValueError: options names 'os:system', a module to import; a file may name no modules
-    """
-    for text in strings_in(value):
-        if is_import(text) and text not in strings_in(typed):
-            raise ValueError(f"{what} names {text!r}, a module to import; {expected}")
+    ValueError: env_kwargs.opponent.player names 'os:system', a module to import or a program to run; only you may name one: on the command line, or by mergefall.imports.allow
+    """  # noqa: E501
+    allowed = {*_typed, *strings_in(typed)}
+    for path, text in _running(content):
+        if text not in allowed and not any(f"{path}.".startswith(f"{part}.") for part in but):
+            raise ValueError(f"{path} names {text!r}, a module to import or a program to run; {ONLY_YOU}")
+    return content
+
+
+def allow(words: Iterable[str]) -> None:
+    """From now on `inert` lets files repeat these words of the user's, and each `module:name` in them."""
+    for word in words:
+        _typed.update([word, *_PATH.findall(word)])
+
+
+def _running(value: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str]]:
+    """(dotted path, text) of all that would be imported or run if something were made of nested data."""
+    if isinstance(value, list | tuple):
+        for part in value:
+            yield from _running(part, path, key)
+    elif isinstance(value, Mapping) and key != "command":
+        for name, part in value.items():
+            yield from _running(part, f"{path}.{name}".removeprefix("."), str(name))
+    else:
+        an_id = key in ("env", "env_id") and ":" in str(value).removeprefix("mergefall:")
+        if an_id or is_import(value) or (key == "command" and value is not None):
+            yield path, str(value)
 
 
 def strings_in(value: Any) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar
 
 import tyro
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from mergefall_training.learn.run import Config
 
+T = TypeVar("T")
 Pairs = tyro.conf.UseAppendAction[tuple[str, ...]]
 PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
 EnvOption = Annotated[Pairs, tyro.conf.arg(help="Argument of the environment, NAME=VALUE in YAML; may be repeated.")]
@@ -288,12 +289,14 @@ def compare(
 
     Args:
         suite: Name of a suite, as `mergefall suites` lists them, or a YAML file. Or files that `evaluate --out` wrote:
-            the players of all others are then compared with that of the first, seed by seed.
+            the players of all others are then compared with that of the first, seed by seed. Your own players in
+            them must be named, too: `module:name`.
         out: Folder for games, results and plots; default: results/SUITE. The same command resumes a stopped run.
         game: Name of one of the suite's games to play; may be repeated; default: all of them.
         workers: Processes that train and play side by side; default: one per core.
         figure: QUESTION/ID: also write a record for each player, ID-LABEL, as `evaluate` does.
     """
+    suite = paths_in(suite)
     if any(name.endswith(".jsonl") for name in suite):
         from mergefall_training.compare.versus import compare_files
 
@@ -323,7 +326,8 @@ def report(
     """Write games and training runs as one HTML page with tables, plots and replays, which opens from a file.
 
     Args:
-        paths: Folders that `compare` wrote into, files that `evaluate --out` wrote, and run folders.
+        paths: Folders that `compare` wrote into, files that `evaluate --out` wrote, and run folders. Your own players
+            in them must be named, too: `module:name`.
         out: The page to write.
         replays: Games of each player to watch, from the first seeds that all share; its best and its worst one follow.
         values: Positions of each such game at which the page shows the player's values; 0: none, and no player is made.
@@ -331,7 +335,7 @@ def report(
     from mergefall_training.compare.comparison import print_result
     from mergefall_training.compare.report import report
 
-    for section in report(paths, out, replays=replays, values=values):
+    for section in report(paths_in(paths), out, replays=replays, values=values):
         print_result(section.result)
         for problem in section.problems:
             say(f"  {problem}")
@@ -344,7 +348,7 @@ def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.ar
     Exits with status 1 if one does not.
 
     Args:
-        files: Files of episodes.
+        files: Files of episodes. Your own opponents in them must be named, too: `module:name`.
     """
     from mergefall_training.play.records import RECORDED
     from mergefall_training.play.verify import verify
@@ -352,7 +356,7 @@ def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.ar
     if not files:
         raise ValueError("no file was named; expected files that `mergefall evaluate --out` wrote")
     failed = 0
-    for file in files:
+    for file in paths_in(files):
         verdicts = verify(file)
         wrong = [verdict for verdict in verdicts if verdict.problem]
         partial = sum(verdict.proven is not None for verdict in verdicts)
@@ -614,10 +618,11 @@ COMMANDS: dict[str, Any] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Bad input prints one line on stderr and exits with status 2, Ctrl-C with status 130."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads: networks this small are no faster on two
+    words = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
     try:
-        _run(parse(sys.argv[1:] if arguments is None else list(arguments)))
+        _run(parse(words), words)
     except BrokenPipeError:  # as `| head` leaves behind
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -628,13 +633,14 @@ def _held(function: Any) -> Any:
     return wraps(function)(lambda *arguments, **options: partial(function, *arguments, **options))
 
 
-def _run(command: partial[Any]) -> None:
+def _run(command: partial[Any], words: Sequence[str]) -> None:
     from concurrent.futures.process import BrokenProcessPool
 
     from gymnasium.error import DependencyNotInstalled
-    from mergefall.imports import look_in
+    from mergefall.imports import allow, look_in
 
     look_in(os.getcwd())
+    allow(words)
     try:
         if (text := command()) is not None:
             print(text)
@@ -700,6 +706,13 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
             raise ValueError(f"option {name!r} is given twice")
         options[name] = parsed(f"option {pair!r}", value)
     return options
+
+
+def paths_in(words: Sequence[T]) -> tuple[T, ...]:
+    """Those of a command's words that name no module: `mergefall.imports.allow` has let files name the others."""
+    from mergefall.imports import is_import
+
+    return tuple(word for word in words if not is_import(str(word)))
 
 
 def parsed(about: str, text: str) -> Any:

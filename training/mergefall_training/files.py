@@ -1,14 +1,16 @@
 """Files that survive a kill: JSON lines, appended under a lock, and files written whole or not at all.
 
-Also where a run folder has its models, which records and runs name.
+All JSON and YAML of files is read here, and names nothing to import or run (`mergefall.imports.inert`); JSON is written
+here. Also where a run folder has its models, which records and runs name.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -16,9 +18,12 @@ from types import UnionType
 from typing import Any, BinaryIO, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from mergefall.checks import choice, in_place, known
+from mergefall.imports import inert
 from mergefall.interrupt import deadline
 from mergefall.typing import Options
 from mergefall_baselines.arrays import whole_file
+
+from mergefall_training.yaml_numbers import load_yaml
 
 T = TypeVar("T")
 
@@ -57,13 +62,19 @@ class LineFile:
         path, what: the file, and what it holds, for messages.
         header: the first line of a new file.
         read: called with the object on each other line; raises ValueError for a wrong one.
+        but: fields of records of which nothing is made, as for `mergefall.imports.inert`.
 
     Raises ValueError for a file of another run (`check`), for what `read` refuses, for a header of other types than
     JSON's, for damage, and if another run has the file open.
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], what: str, header: Options, read: Callable[[dict[str, Any]], object]
+        self,
+        path: str | os.PathLike[str],
+        what: str,
+        header: Options,
+        read: Callable[[dict[str, Any]], object],
+        but: Sequence[str] = (),
     ) -> None:
         self.path, self.what = Path(path), what
         try:
@@ -72,7 +83,7 @@ class LineFile:
             raise ValueError(f"a file of {what} needs JSON types, but {error}: {header}") from error
         with ExitStack() as until_read:
             self._file = until_read.enter_context(open_alone(self.path, what))
-            lines, whole = read_lines(self.path, what, torn_header=line.encode())
+            lines, whole = read_lines(self.path, what, line.encode(), [*header, *but])
             self.header, *records = lines or [json.loads(line)]
             with in_place(f"{self.path}, line 1"):
                 self.check(self.header, json.loads(line))
@@ -89,7 +100,7 @@ class LineFile:
 
     def write(self, record: Options) -> None:
         """Append a line and flush it. Raises ValueError if somebody has removed or replaced the file."""
-        self._file.write(json.dumps(record).encode() + b"\n")
+        self._file.write(json_text(record).encode() + b"\n")
         self._file.flush()
         _check_there(self._file, self.path)
 
@@ -126,10 +137,39 @@ def write_whole(path: Path, content: bytes | memoryview) -> None:
         temporary.write_bytes(content)
 
 
-def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[dict[str, Any]], int]:
+def json_text(content: Any, **layout: Any) -> str:
+    """Nested data as JSON; infinity and NaN, which JSON lacks, become null. `layout`: arguments of `json.dumps`."""
+    return json.dumps(_finite(content), allow_nan=False, **layout)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_json(path: Path, typed: Any = (), but: Sequence[str] = ()) -> Any:
+    """The data of a JSON file that names nothing to import or run (`mergefall.imports.inert`). Raises ValueError."""
+    try:
+        return inert(json.loads(path.read_text(encoding="utf-8")), typed, but)
+    except RecursionError:
+        raise ValueError("its lists are nested too deeply") from None
+
+
+def read_yaml(path: Path) -> Any:
+    """The data of a YAML file that names nothing to import or run (`mergefall.imports.inert`). Raises ValueError."""
+    return inert(load_yaml(path.read_text(encoding="utf-8")))
+
+
+def read_lines(
+    path: Path, what: str, torn_header: bytes = b"", but: Sequence[str] = ()
+) -> tuple[list[dict[str, Any]], int]:
     """The objects on the complete lines of a JSON-lines file, and the length of these lines in bytes.
 
-    Raises ValueError for damage. An incomplete first line is no damage if it is the beginning of `torn_header`.
+    Raises ValueError for damage, and for what names anything to import or run (`mergefall.imports.inert`, with `but`).
+    An incomplete first line is no damage if it is the beginning of `torn_header`.
     """
     content = path.read_bytes()
     whole = content.rfind(b"\n") + 1
@@ -144,7 +184,7 @@ def read_lines(path: Path, what: str, torn_header: bytes = b"") -> tuple[list[di
                 raise ValueError("its lists are nested too deeply") from None
             if not isinstance(record, dict):
                 raise ValueError(f"expected an object, found {record!r}")
-        records.append(record)
+            records.append(inert(record, but=but))
     return records, whole
 
 

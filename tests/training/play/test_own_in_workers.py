@@ -1,7 +1,6 @@
 """A user's heuristics and players in worker processes, and what scripts and files of records do with them."""
 
 import importlib
-import json
 import subprocess
 import sys
 
@@ -66,26 +65,6 @@ def test_a_file_of_records_names_its_functions(tmp_path, own_heuristic):
     player = make("2048/greedy", heuristic=lambda board: 0)
     with pytest.raises(ValueError, match=r"must name the function .*<lambda>: register it"):
         evaluate(player, *ENV, workers=1, out=tmp_path / "nameless.jsonl", progress=False)
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {"player": "os:getcwd", "options": {}},
-        {"options": {"heuristic": {"name": "os:getcwd"}}},
-        {"env_kwargs": {"shaping": {"potential": "os:getcwd"}}},
-        {"adversary": {"player": "os:getcwd", "rate": 0.5}},
-    ],
-)
-def test_a_file_names_no_module_to_import(tmp_path, changed):
-    path = tmp_path / "games.jsonl"
-    evaluate("2048/random", *ENV, workers=1, out=path, progress=False)
-    header, line, *_ = path.read_text().splitlines()
-    record = json.loads(line)
-    record["length"] = 70_000  # of so long a game nobody has all actions, so the player plays it again
-    path.write_text("\n".join([json.dumps(json.loads(header) | changed), json.dumps(record), ""]))
-    with pytest.raises(ValueError, match="names 'os:getcwd', a module to import; a file may name no modules"):
-        Show.recorded(path, 0)
 
 
 def test_a_script_without_a_guard_says_what_to_write(tmp_path):

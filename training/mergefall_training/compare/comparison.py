@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -23,7 +22,7 @@ from rich.text import Text
 from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
-from mergefall_training.files import write_whole
+from mergefall_training.files import json_text, read_json, write_whole
 from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Config, Point, train
 from mergefall_training.play.evaluation import Evaluation, evaluate
@@ -194,8 +193,7 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     same = all(there.get(name) == value for name, value in about.items())
     games = [result.content() for result in results]
     games += [game for game in there.get("games", []) if same and game["name"] not in names]
-    content = json.loads(json.dumps(about | {"games": games}), parse_constant=lambda _: None)  # JSON lacks infinity
-    files = {"results.json": json.dumps(content, indent=2).encode()}
+    files = {"results.json": json_text(about | {"games": games}, indent=2).encode()}
     for result in results:
         files[f"{result.name}/table.md"] = f"{result.conditions}\n\n{to_markdown(result.table())}\n".encode()
     try:
@@ -214,5 +212,5 @@ def read_results(path: Path) -> dict[str, Any]:
     """What `results.json` holds; empty if there is none, or if another program wrote it."""
     if not path.is_file():
         return {}
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = read_json(path, but=["games"])  # of which nothing is made
     return content if isinstance(content, dict) and content.get("format") == FORMAT else {}

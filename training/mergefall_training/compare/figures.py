@@ -5,7 +5,6 @@ A record is a line of `training/figures.jsonl`; `tests/figures.py` there describ
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -14,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from mergefall_training.compare.results import ContestResult, Line
-from mergefall_training.files import write_whole
+from mergefall_training.files import json_text, read_lines, write_whole
 
 FILE = Path("training", "figures.jsonl")
 BY_HAND = ("label", "short", "note", "published", "training", "again")  # what stays when a record is measured again
+SAID = ("player", "options", "env", "env_kwargs", "command", "again", *BY_HAND)  # nothing is made of it
 
 
 def figure_file(key: str) -> Path:
@@ -66,14 +66,13 @@ def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
 
     Raises ValueError if another question has a record of such an id.
     """
-    lines = file.read_text(encoding="utf-8").splitlines()
-    records = {record["id"]: record for record in map(json.loads, lines)}
+    records = {record["id"]: record for record in read_lines(file, "figures", but=SAID)[0]}
     for record in new:
         old = records.get(record["id"], record)
         if old["question"] != record["question"]:
             raise ValueError(f"the record {record['id']!r} answers the question {old['question']!r}; choose another ID")
         records[record["id"]] = record | {field: old[field] for field in BY_HAND if field in old}
-    write_whole(file, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records.values()).encode())
+    write_whole(file, "".join(f"{json_text(one, ensure_ascii=False)}\n" for one in records.values()).encode())
 
 
 def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:

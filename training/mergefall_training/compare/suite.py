@@ -20,15 +20,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mergefall.checks import choice, id_of_file, in_place, integer, known, number
+from mergefall.checks import choice, in_place, integer, known, number
 from mergefall.games import game_of
 
-from mergefall_training.files import in_places, made
+from mergefall_training.files import in_places, made, read_yaml
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config
 from mergefall_training.play.workers import all_kwargs, environment, task
 from mergefall_training.wrappers.adversary import arguments
-from mergefall_training.yaml_numbers import load_yaml
 
 FOLDER = Path(__file__).parent / "suites"
 
@@ -123,7 +122,6 @@ class Contest:
     def __post_init__(self) -> None:
         if not re.fullmatch(r"[\w.=-]*\w[\w.=-]*", self.name):
             raise ValueError(f"name {self.name!r} names a folder; expected letters, digits and . _ = -")
-        id_of_file(self.env)
         integer("seed", self.seed, 0)
 
     def against(self, opponent: Contestant) -> Contest:
@@ -164,7 +162,7 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
     if not path.is_file():
         raise ValueError(f"no suite {str(name_or_path)!r}; expected one of {suite_names()} or a YAML file")
     with in_place(f"suite {path}"):
-        return _suite(path.stem, load_yaml(path.read_text(encoding="utf-8")))
+        return _suite(path.stem, read_yaml(path))
 
 
 def _suite(name: str, content: Any) -> Suite:

@@ -11,7 +11,6 @@ from typing import Any
 
 from mergefall.checks import in_place, known
 from mergefall.games import game_of
-from mergefall.imports import check_no_import
 from mergefall.typing import Options
 from mergefall_baselines import Player
 from mergefall_baselines.kernel_player import KernelPlayer
@@ -34,14 +33,11 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
 
     Raises ValueError if the path holds no model, or one with another checksum, or if the agent has no such option.
     """
-    loaded = load_model(_model_file(path, model))
+    loaded = load_model(_model_file(path, model), options)
     if checksum is not None and not loaded.checksum.startswith(checksum):
         raise ValueError(f"{path} has the checksum {loaded.checksum}; expected {checksum}…: it is another model")
     make_player = player_maker(loaded.spec["algorithm"])
     known(path, options, ["model", "checksum", *list(inspect.signature(make_player).parameters)[2:]])
-    if "heuristic" not in options:
-        expected = "only you may name one: the option heuristic"
-        check_no_import(f"the network of {path}", loaded.spec["network"], expected=expected)
     with in_place(path):
         player = make_player(loaded.spec, loaded.arrays, **options)
     player.options = {"checksum": loaded.checksum[:16]}

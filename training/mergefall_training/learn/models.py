@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Mapping
@@ -9,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mergefall.checks import id_of_file, in_place
 from mergefall.typing import Array, Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
@@ -39,18 +39,17 @@ def save_model(path: str | os.PathLike[str], spec: Options, arrays: Arrays) -> N
     write_arrays(path, FORMAT, VERSION, spec, arrays)
 
 
-def load_model(path: str | os.PathLike[str]) -> Model:
+def load_model(path: str | os.PathLike[str], typed: Any = ()) -> Model:
     """Read a model file.
 
-    Raises ValueError if the file is damaged or no model, or if the id of its environment names a module to import.
+    Raises ValueError if the file is damaged or no model, or if it names anything to import or run that `typed`, nested
+    data of the user's, does not name (`mergefall.imports.inert`); shaping is left out, because no player needs it.
     """
-    spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
+    spec, arrays, checksum = read_arrays(path, FORMAT, VERSION, typed, ["env_kwargs.shaping"])
     for name, kind in _SPEC.items():
         if not isinstance(spec.get(name), kind):
             raise ValueError(f"{path}: a model's {name} is {spec.get(name)!r}; expected {kind.__name__}")
-    with in_place(str(path)):
-        id_of_file(spec["env_id"])
-    if spec["env_kwargs"].get("shaping") is not None:  # no player needs it, and it may name a module to import
+    if spec["env_kwargs"].get("shaping") is not None:
         spec["env_kwargs"]["shaping"], spec["shaped"] = None, True
     return Model(spec, arrays, checksum)
 
@@ -75,8 +74,8 @@ def _flat(tree: Any, arrays: dict[str, Array]) -> Any:
     match tree:
         case None | bool() | int() | str():
             return tree
-        case float():
-            return float(tree)  # NumPy's float64 is a float, but json would not write it
+        case float():  # NumPy's float64 is one, but json would not write it; JSON lacks infinity and NaN
+            return float(tree) if math.isfinite(tree) else {"$float": str(float(tree))}
         case Mapping():
             if all(isinstance(key, str) and not key.startswith("$") for key in tree):
                 return {key: _flat(value, arrays) for key, value in tree.items()}
@@ -107,6 +106,8 @@ def unflatten(flat: Any, arrays: Arrays) -> Any:
             return {unflatten(key, arrays): unflatten(value, arrays) for key, value in pairs}
         case {"$tuple": values}:
             return tuple(unflatten(value, arrays) for value in values)
+        case {"$float": text}:
+            return float(text)
         case {"$array": name}:
             return arrays[name]
         case {"$tensor": name}:

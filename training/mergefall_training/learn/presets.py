@@ -18,9 +18,9 @@ from mergefall.checks import integer
 from mergefall.games import game_of
 from mergefall.typing import Options
 
+from mergefall_training.files import read_yaml
 from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
-from mergefall_training.yaml_numbers import load_yaml
 
 EVALUATIONS = 10  # of a run, by default
 
@@ -70,7 +70,7 @@ def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
 
 def _presets(algorithm: str) -> dict[str, Any]:
     path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
-    return load_yaml(path.read_text(encoding="utf-8"))[algorithm]
+    return read_yaml(path)[algorithm]
 
 
 def configure(

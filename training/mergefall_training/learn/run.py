@@ -29,12 +29,20 @@ from time import perf_counter
 from typing import Any
 
 from mergefall import __version__, checks
-from mergefall.checks import choice, id_of_file, in_place, integer
-from mergefall.imports import check_no_import
+from mergefall.checks import choice, in_place, integer
 from mergefall.typing import Arrays, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
-from mergefall_training.files import differences, in_places, made, open_alone, read_lines, write_whole
+from mergefall_training.files import (
+    differences,
+    in_places,
+    json_text,
+    made,
+    open_alone,
+    read_json,
+    read_lines,
+    write_whole,
+)
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.evaluation import SEEDS, Evaluation
@@ -191,7 +199,7 @@ class Run:
         self.points.append(point)
         curve = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
         lines = [curve | {"seed": config.seed}, *map(asdict, self.points)]
-        write_whole(self.folder / "curve.jsonl", "".join(json.dumps(line) + "\n" for line in lines).encode())
+        write_whole(self.folder / "curve.jsonl", "".join(f"{json_text(line)}\n" for line in lines).encode())
         return point
 
     def save_checkpoint(self, step: int, state: Options) -> None:
@@ -251,7 +259,7 @@ def open_run(
             torn.unlink()
         if path.exists():
             there = asdict(read_config(folder, ours))
-            there["code"] = json.loads(path.read_text(encoding="utf-8")).get("code", code)
+            there["code"] = read_json(path, ours).get("code", code)
             if differing := differences(there, ours | {"code": code}):
                 advice = f"Choose another folder, there perhaps with warm_start={folder}"
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. {advice}")
@@ -260,7 +268,7 @@ def open_run(
             versions = {"mergefall": __version__, "python": platform.python_version(), "machine": machine}
             versions |= {one.name: one.version for one in metadata.distributions() if one.name in PACKAGES}
             about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions}
-            write_whole(path, json.dumps(about, indent=2).encode())
+            write_whole(path, json_text(about, indent=2).encode())
         points = read_curve(folder) if (folder / "curve.jsonl").exists() else []
         yield Run(folder, config, points, device, progress)
 
@@ -290,23 +298,19 @@ def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
 
     `typed`: nested data of the user's, such as the options of a command.
 
-    Raises ValueError if there is no run, or if its environment or hyper-parameters name a module to import
-    (`module:name`) that `typed` does not name.
+    Raises ValueError if there is no run, or if it names anything to import or run that `typed` does not name
+    (`mergefall.imports.inert`).
     """
     path = Path(folder) / "config.json"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
-    with in_place(f"{path}, line 1"):
-        record = json.loads(path.read_text(encoding="utf-8"))
+    with in_place(str(path)):
+        record = read_json(path, typed)
         kind = isinstance(record, dict) and (record.pop("format", None), record.pop("version", None))
         if kind != (CONFIG, VERSION):
             raise ValueError(f"it is no {CONFIG} of format version {VERSION}")
         record.pop("versions", None)
         record.pop("code", None)  # `open_run` compares it
-        id_of_file(record.get("env_id"))
-        expected = f"only you may name one: repeat the command that began the run, with --out {folder} --resume"
-        for name in ("env_kwargs", "hyperparameters"):
-            check_no_import(name, record.get(name), typed, expected)
         return made(Config, record)
 
 

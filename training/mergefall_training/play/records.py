@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from mergefall.checks import MOST_COUNTED, id_of_file, in_place, integer
+from mergefall.checks import MOST_COUNTED, in_place, integer
 from mergefall.games import games
-from mergefall.imports import check_no_import, imported, is_import, name_of, strings_in
+from mergefall.imports import imported, inert, is_import, name_of, strings_in
 from mergefall.library import origin
 from mergefall.typing import Array, Options
 from mergefall_baselines.player import title, title_of
@@ -143,8 +143,8 @@ class Header:
     code: dict[str, str] = field(default_factory=dict)
 
     def check_player(self) -> None:
-        """Raises ValueError if to make the player would import a module that the file names."""
-        check_no_import("player", [self.player, self.options])
+        """Raises ValueError if to make the player would import or run what a file names."""
+        inert({"player": self.player, "options": self.options})
 
     @property
     def game_kwargs(self) -> dict[str, Any]:
@@ -231,18 +231,15 @@ def actions_of(text: Any, length: int) -> NDArray[np.uint16]:
 def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, Any]]]:
     """The header of a file and its records as they are written, one for each complete line from the second on.
 
-    Raises ValueError if there is no such file, if it is damaged, or if its environment's id names a module to import.
+    Raises ValueError if there is no such file, if it is damaged, or if it names anything to import or run
+    (`mergefall.imports.inert`), but for the player, of which nothing is made before `Header.check_player`.
     """
     path = Path(path)
     if not path.is_file():
         raise ValueError(f"there is no file {path}; expected one written by `mergefall evaluate --out`")
-    records, _ = read_lines(path, "episodes")
+    records, _ = read_lines(path, "episodes", but=["player", "options"])
     with in_place(f"{path}, line 1"):
-        header = header_from(records[0] if records else {})
-        id_of_file(header.env_id)
-        check_no_import("env_kwargs", header.env_kwargs)
-        check_no_import("adversary", header.adversary)
-    return header, records[1:]
+        return header_from(records[0] if records else {}), records[1:]
 
 
 def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:

@@ -125,7 +125,7 @@ def _answers(
         answers[record["id"]] = record["answer"]
 
     size = 1 if batch is None else integer("batch", batch, 1)
-    file = LineFile(out, "answers", header, read) if out else nullcontext()
+    file = LineFile(out, "answers", header, read, ["prompt", "answer"]) if out else nullcontext()
     with file, progress_bar("asking", len(tests), completed=len(answers), enabled=progress) as show:
         asked = [puzzle for puzzle in tests if puzzle.id not in answers]
         for first in range(0, len(asked), size):
