@@ -9,7 +9,7 @@
 
 from mergefall_baselines.game2048.expectimax import expectimax, greedy
 from mergefall_baselines.game2048.lookahead import Lookahead, Symmetric
-from mergefall_baselines.game2048.mcts import mcts
+from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import minimax, mixed
 from mergefall_baselines.game2048.ntuple import ntuple, strongest
 from mergefall_baselines.game2048.simple import Random, Rollout
@@ -35,7 +35,7 @@ for _name, _factory in {
     "2048/optimal": Optimal,
     "2048/ntuple": ntuple,
     "2048/strongest": strongest,
-    "2048/mcts": mcts,
+    "2048/mcts": Mcts,
     "2048/lookahead": Lookahead,
     "2048/symmetric": Symmetric,
     "tetris/random": tetris_simple.Random,
@@ -48,7 +48,7 @@ for _name, _factory in {
     "tetris/el-tetris": tetris_greedy.preset("el-tetris", "El-Tetris"),
     "tetris/two-tetrad": tetris_search.two_tetrad,
     "tetris/expectimax": tetris_search.Expectimax,
-    "tetris/mcts": tetris_mcts.mcts,
+    "tetris/mcts": tetris_mcts.Mcts,
     "tetris/beam": tetris_beam.BeamSearch,
     "tetris/keys": tetris_keys.Keys,
     "keys/random": tetris_keys.Random,

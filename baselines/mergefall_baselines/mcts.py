@@ -1,4 +1,4 @@
-"""Monte-Carlo tree search as a player of both games: options, batches, and the statistics of the root.
+"""Monte-Carlo tree search as a player of both games: options and batches.
 
 `tree.py` has the search itself. A leaf is valued by a player: by the greedy player of a heuristic, or by any player
 that values actions. The decision kernel of a compiled player is called from the kernel of the search. Any other player
@@ -20,33 +20,10 @@ from numpy.typing import NDArray
 from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
 from mergefall_baselines.registry import of_game, player_of
-from mergefall_baselines.tree import LEAST_PRIOR, VISIT_SCALE, Plan, Trees, halving, new_trees, tree_at, update
+from mergefall_baselines.tree import CONSIDERED, Plan, Trees, halving, new_trees, tree_at, update
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
-
-
-class RootStatistics(NamedTuple):
-    """What searches found at their roots, for n games with A actions.
-
-    - `actions`: int64[n], the chosen actions.
-    - `visits`: int64[n, A], simulations of each action.
-    - `values`: float64[n, A], as `values` returns them.
-    - `priors`: float64[n, A], probabilities before the search; 0 where illegal or fatal, or too small for a float.
-    - `policy`: float64[n, A], probabilities after it: softmax(log prior + (50 + most visits) · value_scale · value in
-      units of the tree's range), without noise.
-    - `value`: float64[n], the mean under `policy` of the actions' values, here without the cap of `values`: there none
-      is above the chosen action's.
-
-    Without a batch, the first axis is missing. For a lost position the first legal action, if any, is chosen, and the
-    probabilities are 0.
-    """
-
-    actions: NDArray[np.int64]
-    visits: NDArray[np.int64]
-    values: NDArray[np.float64]
-    priors: NDArray[np.float64]
-    policy: NDArray[np.float64]
-    value: NDArray[np.float64]
+MOST_SIMULATIONS = 100_000  # of reachable placements, they take 6 GB of memory
 
 
 class Game(NamedTuple):
@@ -100,59 +77,51 @@ def lost_of(lost: float | None, leaf: Player, rewards: bool | str, otherwise: fl
 
 
 class TreeSearch(KernelPlayer):
-    """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` describe the options.
+    """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` have its games, and describe the options."""
 
-    Args:
-        form, game: the game, and what makes it under the rules of one of `Form.ways`.
-        greedy: makes the player that values leaves by a heuristic.
-        counted: values of the option `rewards`.
-    """
+    counted: tuple[bool | str, ...]  # values of the option `rewards`
 
     def __init__(
         self,
-        form: Form,
-        game: Callable[[TreeSearch, Any], Game],
-        greedy: Callable[[Any], Player],
-        counted: tuple[bool | str, ...],
         heuristic: Any,
         simulations: int,
-        considered: int,
-        exploration: float,
         temperature: float | None,
-        gumbel_scale: float,
         value_scale: float,
-        lost: float | None,
         rewards: bool | str | None,
         gamma: float | None,
         seed: int,
-        distribution: str | None = None,
         **rules: Any,
     ) -> None:
-        self.form, self._make_game, self.distribution = form, game, distribution
         super().__init__(**rules)
         by_player = isinstance(heuristic, Mapping) and "player" in heuristic
-        self.leaf = leaf = leaf_player(heuristic, form) if by_player else greedy(heuristic)
+        self.leaf = leaf = leaf_player(heuristic, self.form) if by_player else self._greedy(heuristic)
         self.compiled = (
             isinstance(leaf, KernelPlayer)
-            and leaf.form is form  # whose decision kernels this search can call
+            and leaf.form is self.form  # whose decision kernels this search can call
             and not isinstance(leaf, TreeSearch)  # which values fatal actions, too
             and (leaf.compiled and not leaf.remembers and leaf.time_limit is None)
         )
         self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
-        self.rewards = counted_rewards(leaf, rewards, counted)
+        self.rewards = counted_rewards(leaf, rewards, self.counted)
         self.gamma = number("gamma", leaf.gamma if gamma is None else gamma, 0, 1)
-        simulations, considered = integer("simulations", simulations, 1), integer("considered", considered, 1)
+        simulations = integer("simulations", simulations, 1, MOST_SIMULATIONS)
         self.plan = Plan(
             simulations=simulations,
-            schedule=np.stack([halving(count, simulations) for count in range(considered + 1)]),
-            gumbel_scale=number("gumbel_scale", gumbel_scale, 0),
+            schedule=np.stack([halving(count, simulations) for count in range(CONSIDERED + 1)]),
             value_scale=number("value_scale", value_scale, above=0),
-            exploration=number("exploration", exploration, above=0),
             temperature=-RANGE_SHARE if temperature is None else number("temperature", temperature, above=0),
-            lost=lost_of(lost, leaf, self.rewards, math.nan),
+            lost=lost_of(None, leaf, self.rewards, math.nan),
             gamma=self.gamma,
             seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
         )
+
+    def _greedy(self, heuristic: Any) -> Player:
+        """The player that values leaves by a heuristic."""
+        raise NotImplementedError
+
+    def _make_game(self, way: Any) -> Game:
+        """The game under the rules of one of `Form.ways`."""
+        raise NotImplementedError
 
     remembers = KernelPlayer.counts_pieces  # pyright: ignore[reportAssignmentType]
 
@@ -162,7 +131,7 @@ class TreeSearch(KernelPlayer):
         return not self.compiled and not self.remembers
 
     def _game(self, way: Any) -> Game:
-        return self._once(("game", way), lambda: self._make_game(self, way))
+        return self._once(("game", way), lambda: self._make_game(way))
 
     def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
         game = self._game(way)
@@ -173,35 +142,10 @@ class TreeSearch(KernelPlayer):
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.compiled:
             return super()._decide(rules, states, memory, values, exact)
-        return self._grow(rules, states, memory, values)[0]
+        return self._grow(rules, states, memory, values)
 
-    def statistics(self, observation: Observation, state: Any = None) -> RootStatistics:
-        """Search, and return what was found at the root: for expert iteration, for one observation or a batch."""
-        rules, states, memory, values, single = self._asked(observation, state, None)
-        with self._lock:
-            actions, edges, trees = self._grow(rules, states, memory, values)
-        self._settle(states, values, actions)
-        means = (edges["first"] + edges["total"]) / (1 + edges["visits"])  # as `tree.edge_value`
-        policy = self._policy(edges, trees, means)
-        value = (policy * np.where(policy > 0, means, 0.0)).sum(axis=1)
-        found = RootStatistics(actions, edges["visits"].astype(np.int64), values, edges["prior"].copy(), policy, value)
-        return RootStatistics(*(part[0] for part in found)) if single else found
-
-    def _policy(self, edges: NDArray[np.void], trees: NDArray[np.void], means: Array) -> NDArray[np.float64]:
-        searched = edges["first"] > -np.inf
-        low, high = trees["low"], trees["high"]
-        spread = np.where(high > low, high - low, np.inf)
-        scores = np.where(searched, (np.where(searched, means, 0.0) - np.where(high > low, low, 0.0)) / spread, 0.0)
-        weight = (VISIT_SCALE + edges["visits"].max(axis=1, keepdims=True)) * self.plan.value_scale
-        logits = np.where(searched, np.log(np.maximum(edges["prior"], LEAST_PRIOR)) + weight * scores, -np.inf)
-        best = logits.max(axis=1, keepdims=True)
-        weights = np.exp(logits - np.where(np.isfinite(best), best, 0.0))
-        return weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-300)
-
-    def _grow(
-        self, rules: Any, states: Array, memory: Array, values: Array
-    ) -> tuple[NDArray[np.int64], NDArray[np.void], NDArray[np.void]]:
-        """Search from some states side by side, one leaf of each at a time: (actions, edges and trees of the roots).
+    def _grow(self, rules: Any, states: Array, memory: Array, values: Array) -> NDArray[np.int64]:
+        """Search from some states side by side, one leaf of each at a time; returns the actions.
 
         Raises ValueError for hold, with which only a decision kernel decides; see `tetris/player.py`.
         """
@@ -218,7 +162,7 @@ class TreeSearch(KernelPlayer):
             self._value_leaves(game, trees, leaves)
         for t in range(count):
             actions[t] = conclude(tree_at.py_func(trees, t), plan, game.settings, values[t])
-        return actions, trees.edges[:, 0], trees.tree
+        return actions
 
     def _value_leaves(self, game: Game, trees: Trees, leaves: NDArray[np.int64]) -> None:
         """Value the leaves int64[T] of the trees by one call of the player, and back them up."""

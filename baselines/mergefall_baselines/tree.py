@@ -8,7 +8,7 @@ A tree has two kinds of nodes:
 
 A *simulation* goes down from the root to a leaf, adds it to the tree, and backs up its value:
 
-- At the root the action is chosen by Gumbel scores and sequential halving.
+- At the root the action is chosen by prior and value (`best_at_root`) and sequential halving.
 - Below the root the action is chosen by PUCT.
 - At a chance node the outcome is drawn with its probability.
 - The leaf's actions get values, from which follow its own value and the priors of its actions.
@@ -21,7 +21,8 @@ Sources:
 
 - PUCT, and values scaled by the extremes of those met: Schrittwieser et al. (2020), "Mastering Atari, Go, chess and
   shogi by planning with a learned model" (MuZero).
-- Gumbel scores and sequential halving: Danihelka et al. (ICLR 2022), "Policy improvement by planning with Gumbel".
+- Scores at the root, here without noise, and sequential halving: Danihelka et al. (ICLR 2022), "Policy improvement by
+  planning with Gumbel".
 - Chance nodes between afterstates and positions: Antonoglou et al. (ICLR 2022), "Planning in stochastic environments
   with a learned model" (Stochastic MuZero).
 - R2: M. Roberts (2018), "The unreasonable effectiveness of quasirandom sequences".
@@ -42,7 +43,11 @@ from numpy.typing import NDArray
 U = np.uint64
 LEAST_PRIOR = 1e-300  # has a logarithm
 DEEPEST = 60  # own moves below the root: positions there stay leaves (`game2048.player.MARGIN` allows 64)
-VISIT_SCALE = 50.0  # Gumbel's c_visit: the weight of values grows with this plus the visits of the most visited action
+EXPLORATION = 0.5  # the constant of PUCT
+CONSIDERED = 16  # actions that sequential halving begins with
+VISIT_SCALE = (
+    50.0  # c_visit: the weight of values at the root grows with this plus the visits of the most visited action
+)
 R2_UPPER, R2_LOWER = U(3242174889), U(2447445414)  # 2³² / g and 2³² / g², where g³ = g + 1
 HALF_MASK = U(0xFFFFFFFF)
 
@@ -89,7 +94,6 @@ class Trees(NamedTuple):
     nodes: NDArray[np.void]  # NODE[T, N]
     edges: NDArray[np.void]  # EDGE[T, N, A]
     states: NDArray[np.uint64]  # [T, N + 1, words], the last row used is scratch
-    gumbels: NDArray[np.float64]  # [T, A]
     values: NDArray[np.float64]  # [T, A], scratch
 
 
@@ -97,10 +101,8 @@ class Plan(NamedTuple):
     """The numbers of a search."""
 
     simulations: int
-    schedule: NDArray[np.int64]  # [considered + 1, simulations], see `halving`
-    gumbel_scale: float  # of the noise at the root
+    schedule: NDArray[np.int64]  # [CONSIDERED + 1, simulations], see `halving`
     value_scale: float
-    exploration: float
     temperature: float  # of priors; negative: in units of the range of a position's values
     lost: float  # value of a lost position; NaN: as far below the lowest value met as that is below the highest
     gamma: float  # discount of each further move
@@ -115,7 +117,6 @@ def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
         np.zeros((count, nodes), NODE),
         np.empty((count, nodes, actions), EDGE),
         np.zeros((count, nodes + 1, words), U),
-        np.empty((count, actions)),
         np.empty((count, actions)),
     )
 
@@ -143,8 +144,8 @@ def halving(considered: int, simulations: int) -> NDArray[np.int64]:
 
 @kernel
 def tree_at(trees, t):
-    tree, nodes, edges, states, gumbels, values = trees
-    return Trees(tree[t], nodes[t], edges[t], states[t], gumbels[t], values[t])
+    tree, nodes, edges, states, values = trees
+    return Trees(tree[t], nodes[t], edges[t], states[t], values[t])
 
 
 @kernel
@@ -156,12 +157,6 @@ def start(tree, plan):
     tree.tree[0].stream = stream
     tree.tree[0].count = 1
     tree.tree[0].low, tree.tree[0].high, tree.tree[0].nonsense = np.inf, -np.inf, False
-    for a in range(tree.gumbels.size):
-        tree.gumbels[a] = 0.0
-        if plan.gumbel_scale > 0.0:
-            stream, bits = next_bits(stream)
-            point = (np.float64(bits >> U(11)) + 0.5) / 2.0**53
-            tree.gumbels[a] = -math.log(-math.log(point)) * plan.gumbel_scale
 
 
 @kernel
@@ -186,14 +181,14 @@ def edge_value(edge):
 
 
 @kernel
-def best_by_puct(tree, node, plan):
-    """The action of the highest value + exploration · prior · √visits / (1 + its visits), -1 if there is none."""
+def best_by_puct(tree, node):
+    """The action of the highest value + EXPLORATION · prior · √visits / (1 + its visits), -1 if there is none."""
     edges = tree.edges[node]
     total = 0
     for a in range(edges.size):
         if edges[a].first > -np.inf:
             total += edges[a].visits
-    weight = plan.exploration * math.sqrt(max(total, 1))
+    weight = EXPLORATION * math.sqrt(max(total, 1))
     best, highest = -1, -np.inf
     for a in range(edges.size):
         edge = edges[a]
@@ -215,10 +210,10 @@ def most_visits(tree):
 
 
 @kernel
-def best_by_gumbel(tree, visits, plan):
-    """The root action of the highest Gumbel score among those with so many visits, -1 if there is none.
+def best_at_root(tree, visits, plan):
+    """The root action of the highest score among those with so many visits, -1 if there is none.
 
-    The score is Gumbel noise + log prior + (50 + most visits) · value_scale · value.
+    The score is log prior + (50 + most visits) · value_scale · value.
     """
     edges = tree.edges[0]
     weight = (VISIT_SCALE + most_visits(tree)) * plan.value_scale
@@ -227,7 +222,7 @@ def best_by_gumbel(tree, visits, plan):
         edge = edges[a]
         if edge.first > -np.inf and edge.visits == visits:
             value = scaled(edge_value(edge), tree)
-            score = tree.gumbels[a] + math.log(max(edge.prior, LEAST_PRIOR)) + weight * value
+            score = math.log(max(edge.prior, LEAST_PRIOR)) + weight * value
             if score > highest:
                 best, highest = a, score
     return best
@@ -381,9 +376,9 @@ def _descend(advance: Kernel) -> Kernel:
         node, count = 0, 0
         for edge in tree.edges[0]:
             count += edge.first > -np.inf
-        action = best_by_gumbel(tree, plan.schedule[min(count, len(plan.schedule) - 1), simulation], plan)
+        action = best_at_root(tree, plan.schedule[min(count, CONSIDERED), simulation], plan)
         while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
-            node = child_of(tree, node, action if node == 0 else best_by_puct(tree, node, plan), game)
+            node = child_of(tree, node, action if node == 0 else best_by_puct(tree, node), game)
         return node
 
     return descend
@@ -393,7 +388,7 @@ def _conclude(is_legal: Kernel) -> Kernel:
     @kernel
     def conclude(tree, plan, game, values):
         """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
-        chosen, first, lost = best_by_gumbel(tree, most_visits(tree), plan), -1, lost_value(tree, plan)
+        chosen, first, lost = best_at_root(tree, most_visits(tree), plan), -1, lost_value(tree, plan)
         for a in range(values.size):
             values[a] = -np.inf
             if tree.edges[0, a].first > -np.inf:

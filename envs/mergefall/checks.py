@@ -17,15 +17,16 @@ from mergefall.typing import Array, Options
 MOST_COUNTED = 1 << 53  # more steps than any episode has
 
 
-def integer(name: str, value: Any, low: int, high: int | None = None) -> int:
+def integer(name: str, value: Any, low: int, high: int | None = MOST_COUNTED) -> int:
     """`value` as an int; raises ValueError unless it is an integer from `low` to `high` (None: no limit)."""
-    expected = f"an integer of at least {low}" if high is None else f"an integer from {low} to {high}"
     try:
         number = None if isinstance(value, (bool, np.bool_)) else operator.index(value)
     except TypeError:
         number = None
     if number is None or number < low or (high is not None and number > high):
-        raise ValueError(f"{name} is {value!r}; expected {expected}")
+        open_ended = high is None or (high == MOST_COUNTED and (number is None or number < low))
+        expected = f"of at least {low}" if open_ended else f"from {low} to {high}"
+        raise ValueError(f"{name} is {value!r}; expected an integer {expected}")
     return number
 
 

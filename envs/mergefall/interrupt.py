@@ -21,7 +21,8 @@ from numba.core import event
 from numba.extending import intrinsic
 
 QUICK = 0.02  # seconds: after a shorter call the next one stays in the main thread
-_flag, _stops = np.zeros(1, np.int64), 0  # whether kernels are to return, and how often that was wanted
+_flag = np.zeros(1, np.int64)  # whether kernels are to return
+_running, _stops, _lock = 0, 0, threading.Lock()  # calls outside of the main thread; how often calls were stopped
 binding.add_symbol("mergefall_stopped", _flag.ctypes.data)  # cached machine code finds it by name in each process
 
 
@@ -62,7 +63,9 @@ class Caller:
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of `function(*arguments)`; raises what it raises, or KeyboardInterrupt."""
         began, stops, latest = perf_counter(), _stops, getattr(_of_thread, "deadline", None)
-        if latest is None and (self._quick or threading.get_ident() != threading.main_thread().ident):
+        if latest is None and threading.get_ident() != threading.main_thread().ident:
+            result = _counted(function, arguments)
+        elif latest is None and self._quick:
             result = function(*arguments)
         else:
             result = _beside(function, arguments, latest)
@@ -72,6 +75,26 @@ class Caller:
         return result
 
 
+def _counted(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    """Call a function in a thread other than the main one; raises KeyboardInterrupt while others are being stopped."""
+    _count(1)
+    try:
+        if _flag[0]:
+            raise KeyboardInterrupt
+        return function(*arguments)
+    finally:
+        _count(-1)
+
+
+def _count(change: int) -> None:
+    """Count a call that begins or ends; the end of the last one clears the flag, which all others must see."""
+    global _running
+    with _lock:
+        _running += change
+        if _running == 0:
+            _flag[0] = 0
+
+
 def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: float | None) -> Any:
     """Call a function in another thread; an exception in this one, as by Ctrl-C, sets the flag."""
     global _stops
@@ -79,11 +102,10 @@ def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: fl
 
     def call() -> None:
         try:
-            results.append(function(*arguments))
+            results.append(_counted(function, arguments))
         except BaseException as error:
             errors.append(error)
         finally:
-            _flag[0] = 0
             done.set()
 
     threading.Thread(target=call, daemon=True, name="mergefall-search").start()
@@ -92,8 +114,10 @@ def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: fl
             if latest is not None and perf_counter() > latest:
                 raise TimeoutError
     except BaseException:
-        _flag[0], _stops = 1, _stops + 1
+        with _lock:
+            _flag[0], _stops = 1, _stops + 1
         done.wait()
+        _count(0)
         raise
     for error in errors:
         raise error

@@ -244,11 +244,11 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         if seed is None:
             return [None] * self.num_envs
         if not isinstance(seed, list | tuple | np.ndarray) or getattr(seed, "ndim", 1) == 0:
-            first = integer("seed", seed, 0)
+            first = integer("seed", seed, 0, None)
             return [first + i for i in range(self.num_envs)]
         if len(seed) != self.num_envs:
             raise ValueError(f"seed is a list of {len(seed)}; expected one for each of {self.num_envs} games")
-        return [None if one is None else integer("seed", one, 0) for one in seed]
+        return [None if one is None else integer("seed", one, 0, None) for one in seed]
 
     def beginning(self) -> NDArray[np.bool_]:
         """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none."""

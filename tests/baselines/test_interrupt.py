@@ -1,21 +1,60 @@
+"""Every player that searches: its options have ranges, and Ctrl-C ends the longest decision that these allow."""
+
+import math
+import re
 import signal
 import threading
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
+import gymnasium as gym
 import numpy as np
 import pytest
-from mergefall_baselines import make
+from mergefall.games import game_of
+from mergefall.interrupt import Caller, stopped
+from mergefall.kernels import kernel
+from mergefall_baselines import make, players
+from mergefall_baselines.registry import environment_of, signature_of
 from numba.core import event
 
-BOARD = np.array([[1, 2, 0, 0], [0, 0, 0, 0], [0, 0, 3, 0], [0, 0, 0, 0]])
-FIELD = {"board": np.zeros((20, 10), np.uint8), "piece": 2, "queue": [1]}
-LONG = [
-    ("2048/expectimax", {"depth": 50}),
-    ("2048/minimax", {"depth": 50}),
-    ("2048/rollout", {"games": 10**9}),
-    ("2048/mcts", {"simulations": 10**6}),
-    ("tetris/expectimax", {"depth": 16}),
-    ("tetris/rollout", {"games": 10**9}),
-]
+HUGE = 10**30
+LONG = {"2048": "2048/minimax", "tetris": "tetris/beam"}  # what players over other players are made of
+
+
+def refusal(name, option, value):
+    """What `make` says of an option's value, "" if it takes it."""
+    of = {"of": "2048/greedy"} if signature_of(name).parameters.get("of") and name != "tetris/keys" else {}
+    try:
+        make(name, **{**of, option: value})
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def counted(name, most=math.inf):
+    """The options of a player that take integers, each at the end of the range that its error states, or at `most`."""
+    signature, found = signature_of(name).parameters, {}
+    if "of" in signature:
+        long = LONG[name.partition("/")[0]]
+        found["of"] = {"player": long, **counted(long, most)}
+    rules = game_of(environment_of(name, found)[0]).rules
+    for option in signature:
+        stated = re.search(rf"{option} is {HUGE}; expected an integer from \d+ to (\d+)", refusal(name, option, HUGE))
+        if stated and option not in rules:
+            found[option] = min(int(stated[1]), most)
+    return found
+
+
+SHIPPED = [name for name in players() if "model" not in signature_of(name).parameters]
+SEARCHES = [name for name in SHIPPED if counted(name)]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("value", [HUGE, -1])
+def test_integers_out_of_range_are_refused(name, value):
+    for option, parameter in signature_of(name).parameters.items():
+        if str(parameter.annotation).partition(" ")[0] in ("Any", "int", "bool"):
+            assert str(value) in refusal(name, option, value), option
 
 
 @pytest.fixture
@@ -26,23 +65,55 @@ def ctrl_c():
     signal.signal(signal.SIGINT, before)
 
 
-SLOW = {"tetris/expectimax": [pytest.mark.slow]}  # to compile
+def until_interrupted(call):
+    with pytest.raises(KeyboardInterrupt):
+        deque(iter(call, object()), 0)  # again and again
 
 
-@pytest.mark.parametrize(
-    ("name", "options"), [pytest.param(*one, id=one[0], marks=SLOW.get(one[0], [])) for one in LONG]
-)
-def test_ctrl_c_ends_a_long_decision(name, options, ctrl_c):
-    game, observation = ("Game2048", BOARD) if name.startswith("2048") else ("Tetris", FIELD)
-    player, short = make(name, **options), make(name, **{option: 1 for option in options})
-    chosen = short.act(observation, short.start(0))
+@pytest.mark.parametrize("name", SEARCHES)
+def test_ctrl_c_ends_the_longest_decision(name, ctrl_c):
+    options = counted(name)
+    env_id, kwargs = environment_of(name, options)
+    short, long = (make(name, **each).with_rules(kwargs) for each in (counted(name, 2), options))
+    observation, _ = gym.make(env_id, **kwargs).reset(seed=0)
+    chosen = short.act(observation, short.start(0))  # compiles
+    short.play(env_id, 0, kwargs, 2)
     ctrl_c(0.3)
-    with pytest.raises(KeyboardInterrupt):
-        player.act(observation)
+    until_interrupted(lambda: long.act(observation))
     ctrl_c(0.3)
-    with pytest.raises(KeyboardInterrupt):
-        player.play(f"mergefall/{game}-v0", 0)
+    until_interrupted(lambda: long.play(env_id, 0, kwargs))
     assert short.act(observation, short.start(0)) == chosen  # the next search runs to its end
+
+
+def test_ctrl_c_ends_the_decision_of_an_opponent(ctrl_c):
+    opponents = ({"player": "tetris/keys", **counted("tetris/keys", most)} for most in (2, math.inf))
+    short, long = (gym.make("mergefall/TetrisVersus-v0", opponent=opponent) for opponent in opponents)
+    short.reset(seed=0)
+    long.reset(seed=0)
+    short.step(0)
+    ctrl_c(0.3)
+    until_interrupted(lambda: long.step(0))
+
+
+@kernel
+def search(started, i, nodes):
+    started[i] = True
+    for _ in range(nodes):
+        if stopped():
+            break
+
+
+def test_ctrl_c_ends_the_searches_of_all_threads(ctrl_c):
+    """The first search to end leaves the flag to the others."""
+    started = np.zeros(9, bool)
+    search(started, 0, 0)
+    with ThreadPoolExecutor(8) as pool:
+        others = [pool.submit(Caller(), search, started, i, 1 << 60) for i in range(1, 9)]
+        ctrl_c(0.3)
+        until_interrupted(lambda: Caller()(search, started, 0, 1 << 60))
+        assert all(isinstance(other.exception(), KeyboardInterrupt) for other in others)
+    Caller()(search, started, 0, 9)
+    assert started.all()
 
 
 def compile_kernels(count, done):

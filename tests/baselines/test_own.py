@@ -108,7 +108,7 @@ def test_what_a_function_raises_ends_the_search_and_the_game():
 @pytest.mark.slow
 def test_a_tree_search_takes_functions():
     own, ours = (make("2048/mcts", heuristic=h, simulations=8) for h in (monotone_smooth, "monotone-smooth"))
-    np.testing.assert_array_equal(own.statistics(BOARDS).visits, ours.statistics(BOARDS).visits)
+    np.testing.assert_array_equal(own.values(BOARDS), ours.values(BOARDS))
     with pytest.raises(ValueError, match="expected a finite number"):
         make("2048/mcts", heuristic=lambda board: None, simulations=2).act(BOARDS[0])
 

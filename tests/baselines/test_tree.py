@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from mergefall.tetris import from_text
 from mergefall_baselines import make
-from mergefall_baselines.tree import halving
+from mergefall_baselines.tree import CONSIDERED, halving
+
+from .trees import searched_tree
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
@@ -39,16 +41,19 @@ def test_halving_visits_the_remaining_actions_equally_often(considered, simulati
 
 
 def test_visits_are_those_of_sequential_halving(game):
-    found = make(f"{game}/mcts", simulations=96, considered=4).statistics(SHOWN[game])
+    player = make(f"{game}/mcts", simulations=96)
+    _, edges, _ = searched_tree(player, SHOWN[game])
+    visits = edges[0]["visits"]
     # 4 actions share the first 48 simulations, 2 the others
-    assert sorted(found.visits[found.visits > 0].tolist()) == [12, 12, 36, 36]
-    assert found.visits[found.actions] == 36
+    assert sorted(visits[visits > 0].tolist()) == [12, 12, 36, 36]
+    assert visits[player.act(SHOWN[game])] == 36
 
 
 def test_only_so_many_actions_are_considered():
-    found = make("tetris/mcts", simulations=40, considered=2).statistics(FIELD)
-    best = np.argsort(make("tetris/greedy").values(FIELD))[-2:]
-    assert sorted(np.flatnonzero(found.visits)) == sorted(best)
+    field = {"board": from_text("........../........../......####/##.####..#"), "piece": 2, "queue": [2]}
+    _, edges, _ = searched_tree(make("tetris/mcts", simulations=70), field)
+    best = np.argsort(make("tetris/greedy").values(field))[-CONSIDERED:]
+    assert sorted(np.flatnonzero(edges[0]["visits"])) == sorted(best)
 
 
 @pytest.mark.parametrize("outside", [False, True])
@@ -56,16 +61,11 @@ def test_one_observation_or_a_batch_and_again(game, outside):
     options = {"heuristic": {"player": OUTSIDE[game]}} if outside else {}
     player, batch = make(f"{game}/mcts", simulations=20, seed=3, **options), batch_of(game, 3)
     assert player.compiled == (not outside)
-    found = player.statistics(batch)
-    values = player.values(batch)
-    np.testing.assert_array_equal(found.values, values)
-    np.testing.assert_array_equal(found.actions, player.act(batch))
-    np.testing.assert_array_equal(values.argmax(axis=1), found.actions)
+    values, actions = player.values(batch), player.act(batch)
+    np.testing.assert_array_equal(values.argmax(axis=1), actions)
     for i in range(3):
         alone = {key: part[i] for key, part in batch.items()} if game == "tetris" else batch[i]
         np.testing.assert_array_equal(player.values(alone), values[i])
-        for part, whole in zip(player.statistics(alone), found, strict=True):
-            np.testing.assert_array_equal(part, whole[i])
     again = make(f"{game}/mcts", simulations=20, seed=3, **options)
     np.testing.assert_array_equal(again.values(batch), values)
     other = make(f"{game}/mcts", simulations=20, seed=4, **options)
@@ -89,38 +89,8 @@ def test_one_evaluation_values_the_leaves_of_all_games(monkeypatch):
     assert sizes[0] == max(sizes) == 3  # the roots
 
 
-def test_statistics(game):
-    found = make(f"{game}/mcts", simulations=50).statistics(SHOWN[game])
-    legal = np.isfinite(found.values)
-    assert found.visits.sum() == 50
-    assert found.priors.sum() == pytest.approx(1)
-    assert found.policy.sum() == pytest.approx(1)
-    assert (found.priors[~legal] == 0).all()
-    assert (found.policy[~legal] == 0).all()
-    assert found.values[legal].min() <= found.value <= found.values.max()
-
-
-def test_the_value_under_the_policy_is_not_capped_at_that_of_an_action_chosen_by_noise():
-    above = 0
-    for seed in range(10):
-        found = make("2048/mcts", simulations=16, gumbel_scale=100.0, seed=seed).statistics(BOARD)
-        assert found.values.max() == found.values[found.actions]
-        above += found.value > found.values.max()
-    assert above > 0
-
-
 def test_priors(game):
     values = make(f"{game}/greedy", **{"heuristic": "nneonneo"} if game == "2048" else {}).values(SHOWN[game])
     exact = np.exp((values - values.max()) / 20.0)
-    tempered = make(f"{game}/mcts", simulations=1, temperature=20.0).statistics(SHOWN[game]).priors
-    np.testing.assert_allclose(tempered, exact / exact.sum(), rtol=1e-9)
-
-
-def test_gumbel_noise_draws_actions_by_their_priors():
-    """With one action considered, the noise alone chooses it; its prior is the probability."""
-    options = {"simulations": 1, "considered": 1, "gumbel_scale": 1.0, "temperature": 500.0, "value_scale": 1e-9}
-    priors, counts = None, np.zeros(4)
-    for seed in range(400):
-        found = make("2048/mcts", seed=seed, **options).statistics(BOARD)
-        priors, counts = found.priors, counts + found.visits
-    assert (abs(counts - 400 * priors) < 4 * np.sqrt(400 * priors * (1 - priors)) + 1).all()
+    _, edges, _ = searched_tree(make(f"{game}/mcts", simulations=1, temperature=20.0), SHOWN[game])
+    np.testing.assert_allclose(edges[0]["prior"], exact / exact.sum(), rtol=1e-9)

@@ -12,7 +12,7 @@ from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.player import FORM, boards_of
+from mergefall_baselines.game2048.player import FORM, MARGIN, boards_of
 from mergefall_baselines.kernel_player import KernelPlayer, best_of
 from mergefall_baselines.mcts import counted_rewards, leaf_player, lost_of
 from mergefall_baselines.player import Player, check_values
@@ -20,6 +20,7 @@ from mergefall_baselines.registry import without_memory
 
 LOST = -1e9  # default value of a lost board where rewards do not count
 TILES = ((1, 0.9), (2, 0.1))  # ranks of new tiles, with their probabilities
+CHUNK = 1 << 14  # boards that are expanded at once
 
 
 @kernel
@@ -71,7 +72,7 @@ class Lookahead(KernelPlayer):
 
     Args:
         of: the player, required: a name, a run folder, or a mapping of `player` and options.
-        depth: int ≥ 1, own moves. The player chooses the last one, so 1 is the player itself. Default: 2.
+        depth: int from 1 to 64, own moves. The player chooses the last one, so 1 is the player itself. Default: 2.
         lost: float, the value of a board without a legal move. Default: 0 if the search and the player's own values
             count rewards, else -10⁹.
         rewards: True or False, whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the
@@ -102,7 +103,7 @@ class Lookahead(KernelPlayer):
         cols: int | None = None,
     ) -> None:
         super().__init__(rows=rows, cols=cols)
-        self.leaf, self.depth = leaf_player(of, FORM), integer("depth", depth, 1)
+        self.leaf, self.depth = leaf_player(of, FORM), integer("depth", depth, 1, MARGIN)
         self.rewards = counted_rewards(self.leaf, rewards, (True, False, "log2"))
         self.gamma = number("gamma", self.leaf.gamma if gamma is None else gamma, 0, 1)
         self.lost = lost_of(lost, self.leaf, self.rewards, LOST)
@@ -115,6 +116,9 @@ class Lookahead(KernelPlayer):
         """Values float64[n, 4] of the moves on boards uint8[n, rows, cols], at `depth` own moves."""
         if depth == 1:
             return self.leaf.values(boards)
+        if len(boards) > CHUNK:
+            chunks = range(0, len(boards), CHUNK)
+            return np.concatenate([self._searched(boards[begin : begin + CHUNK], depth) for begin in chunks])
         n, rows, cols = boards.shape
         most = 8 * n * rows * cols
         gains, children = np.empty((n, 4), np.int64), np.empty((most, rows * cols), np.uint8)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.game2048.expectimax import greedy
 from mergefall_baselines.game2048.player import FORM, Boards
 from mergefall_baselines.mcts import Game, TreeSearch
+from mergefall_baselines.player import Player
 from mergefall_baselines.tree import tree_kernels
 
 U = np.uint64
@@ -72,40 +73,7 @@ def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
     return (search, select, conclude), decide_by_tree
 
 
-def _game(search: TreeSearch, way: Boards) -> Game:
-    rows, cols = way.rows, way.cols
-    leaf: Any = search.leaf.with_rules({"rows": rows, "cols": cols})
-    leaf = copy.copy(leaf) if search.compiled else leaf  # its scratch memory is this search's alone
-    decide, own = leaf.decider(way, exact=True) if search.compiled else (None, None)
-    settings = Settings(rows, cols, float(bool(search.rewards)), search.rewards == "log2", np.zeros(1, U), own)
-    kernels, decide_by_tree = search_kernels(decide)
-    return Game(
-        kernels=kernels,
-        settings=settings,
-        words=-(-rows * cols // 8),
-        n_actions=4,
-        leaf=leaf,
-        observations=lambda states: states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols),
-        write_root=lambda state, memory, root: np.copyto(root, state[CELLS:]),
-        decide=decide_by_tree,
-    )
-
-
-def mcts(
-    heuristic: Any = "nneonneo",
-    simulations: int = 100,
-    considered: int = 16,
-    exploration: float = 0.5,
-    temperature: float | None = None,
-    gumbel_scale: float = 0.0,
-    value_scale: float = 1.0,
-    lost: float | None = None,
-    rewards: bool | str | None = None,
-    gamma: float | None = None,
-    seed: int = 0,
-    rows: int | None = None,
-    cols: int | None = None,
-) -> TreeSearch:
+class Mcts(TreeSearch):
     """Monte-Carlo tree search with chance nodes; a heuristic, a network or any other player at the leaves.
 
     Every simulation adds a position to a tree of moves and new tiles, and values it. Each action has a mean:
@@ -120,8 +88,13 @@ def mcts(
 
     `values` returns the means of the root's actions, in units of the leaf's values, so a learner can take
     softmax(values / τ) as its target. The chosen action is the best of those with the most visits. An action with a
-    higher mean and fewer visits is worth just less than it. `statistics` returns visits, priors and the improved
-    policy, too.
+    higher mean and fewer visits is worth just less than it.
+
+    At the root, sequential halving begins with the 16 actions of the highest scores, log prior + (50 + most visits) ·
+    value_scale · value. Below it, an action scores value + 0.5 · prior · √(visits of its position) / (1 + visits).
+    Values in scores are scaled by the lowest and the highest that the search has met, 0 and 1, rewards included. A
+    position without a legal move is worth 0 if the search and the leaf player's own values count rewards; else lowest −
+    (highest − lowest) of the values met.
 
     The same observation and options give the same values, alone or in a batch. A player that has a decision kernel and
     remembers nothing values leaves within the compiled search, and whole episodes are played in a compiled loop. Any
@@ -130,22 +103,14 @@ def mcts(
     Args:
         heuristic: values the leaves. A name, a mapping of a name and weights, a function of a board, or None: the score
             of the best move. Or ``{"player": …}``, a player's name, with its options beside it. Default: ``nneonneo``.
-        simulations: int ≥ 1, for each decision. Default: 100.
-        considered: int ≥ 1, actions that sequential halving begins with. Default: 16.
-        exploration: float > 0, default 0.5, the constant of PUCT: an action scores value + exploration · prior ·
-            √(visits of its position) / (1 + visits). Values are scaled by the lowest and the highest that the search
-            has met, 0 and 1, rewards included.
+        simulations: int from 1 to 100,000, for each decision. Default: 100.
         temperature: float > 0, in units of the leaf's values: priors are softmax(values / temperature). With 1,
             log-probabilities are the policy itself. Default: a quarter of the range of the position's values.
-        gumbel_scale: float ≥ 0, of the Gumbel noise at the root: 0 (default) for play, 1 for training.
-        value_scale: float > 0, default 1, weight of values against priors in Gumbel scores (c_scale): an action scores
-            noise + log prior + (50 + most visits) · value_scale · value.
-        lost: float, the value of a position without a legal move. Default: 0 if the search and the leaf player's own
-            values count rewards; else lowest − (highest − lowest) of the values met.
+        value_scale: float > 0, weight of values against priors in the root's scores (c_scale). Default: 1.
         rewards: True or False, whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False
             with a heuristic, True with another player, unless it has an option `rewards` of its own.
         gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.
-        seed: int ≥ 0, of noise and draws. Default: 0.
+        seed: int ≥ 0, of the draws. Default: 0.
         rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Sources: see `mergefall_baselines.tree`.
@@ -156,8 +121,40 @@ def mcts(
         >>> board = [[11, 10, 3, 2], [5, 4, 2, 1], [2, 1, 1, 0], [1, 0, 0, 0]]
         >>> int(player.act(board))  # the merge, to the left
         3
-        >>> player.statistics(board).visits.tolist()
-        [0, 21, 8, 21]
     """
-    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
-    return TreeSearch(FORM, _game, greedy, (True, False, "log2"), heuristic, *numbers, rows=rows, cols=cols)
+
+    form, counted = FORM, (True, False, "log2")
+
+    def __init__(
+        self,
+        heuristic: Any = "nneonneo",
+        simulations: int = 100,
+        temperature: float | None = None,
+        value_scale: float = 1.0,
+        rewards: bool | str | None = None,
+        gamma: float | None = None,
+        seed: int = 0,
+        **rules: Any,
+    ) -> None:
+        super().__init__(heuristic, simulations, temperature, value_scale, rewards, gamma, seed, **rules)
+
+    def _greedy(self, heuristic: Any) -> Player:
+        return greedy(heuristic)
+
+    def _make_game(self, way: Boards) -> Game:
+        rows, cols = way.rows, way.cols
+        leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
+        leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
+        decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
+        settings = Settings(rows, cols, float(bool(self.rewards)), self.rewards == "log2", np.zeros(1, U), own)
+        kernels, decide_by_tree = search_kernels(decide)
+        return Game(
+            kernels=kernels,
+            settings=settings,
+            words=-(-rows * cols // 8),
+            n_actions=4,
+            leaf=leaf,
+            observations=lambda states: states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols),
+            write_root=lambda state, memory, root: np.copyto(root, state[CELLS:]),
+            decide=decide_by_tree,
+        )

@@ -21,6 +21,8 @@ from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, search
 from mergefall_baselines.tetris.memory import BAG, chances_of, observe
 from mergefall_baselines.tetris.player import STATE_FORM
 
+WIDEST = 200_000
+
 
 @kernel
 def decide(state, memory, values, settings):
@@ -53,7 +55,7 @@ class BeamSearch(KernelPlayer):
 
     Args:
         heuristic: ``attack``, or a mapping of this name and weights. Default: ``attack``.
-        width: int ≥ 1, nodes that stay after each placement. Default: 400.
+        width: int from 1 to 200,000, nodes that stay after each placement. Each takes 2 KiB of memory. Default: 400.
         draws: int ≥ 0, draws of the pieces after the known ones. Default: 8.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: those of the environment, or what the observation shows. Its games raise ValueError
@@ -78,7 +80,7 @@ class BeamSearch(KernelPlayer):
         self.heuristic = make_heuristic(heuristic)
         if not isinstance(self.heuristic, Attack):
             raise ValueError(f"heuristic is {self.heuristic.name!r}; tetris/beam takes 'attack'")
-        self.width, self.draws = integer("width", width, 1), integer("draws", draws, 0)
+        self.width, self.draws = integer("width", width, 1, WIDEST), integer("draws", draws, 0)
 
     remembers = KernelPlayer.counts_pieces  # pyright: ignore[reportAssignmentType]
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.tetris import game, reach
 from mergefall.tetris.field import copy, full_rows, put
@@ -244,6 +245,8 @@ def expand(beam, source, count, target, queue, known):
     least, kept = -np.inf, 0
     begin_level(beam)
     for i in range(count):
+        if stopped():
+            break
         node, paid = source.words[i], source.paid[i]
         hold, at = get(node[node.size - 1], HOLD), get(node[node.size - 1], NEXT)
         piece = nibble(queue, at) if at < known else UNKNOWN - 1
@@ -285,6 +288,8 @@ def look_ahead(beam, count, queue, known, bag, drawn, values):
     """Write the values of the first placements that `count` nodes go back to: means over draws of more pieces."""
     sums, here, stream = np.zeros(values.size), np.empty(values.size), U(0)
     for draw in range(beam.draws):
+        if stopped():
+            break
         line, left, nodes, n = queue, bag if bag else drawn, beam.kept, count
         for k in range(AHEAD):
             stream, bits = next_bits(stream)

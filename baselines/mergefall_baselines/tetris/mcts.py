@@ -17,6 +17,7 @@ from mergefall.typing import Kernel, Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.mcts import Game, TreeSearch
+from mergefall_baselines.player import Player
 from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.memory import (
     IDS,
@@ -143,68 +144,7 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
     return (search, select, conclude), decide_by_tree
 
 
-def _game(search: TreeSearch, way: Rules) -> Game:
-    leaf: Any = search.leaf.with_rules(asdict(way))
-    decide, own = leaf.decider(way, exact=True) if search.compiled else (None, None)
-    heuristic: Heuristic | None = search.heuristic
-    known, (drawn, distribution) = 1 + way.preview, drawn_by(search.distribution, way)
-    settings = Settings(
-        first=way.piece_set.first,
-        rows=way.rows,
-        slides=way.slides,
-        reach=way.reach,
-        clear_first=way.overflow == "clear_first",
-        drawn=drawn,
-        known=known,
-        kept=known if leaf.sees_next else 1,
-        distribution=distribution,
-        rewards=1.0 if search.rewards else 0.0,
-        weights=heuristic.weight_vector() if heuristic else np.zeros(0),
-        memory=np.zeros(MEMORY, U),
-        leaf=own,
-    )
-
-    def observations(nodes: NDArray[np.uint64]) -> Observation:
-        places = np.arange(known, dtype=U)
-        ids = (nodes[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
-        ids = np.where(places < nodes[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
-        shown = {"board": boards_of(nodes[:, COLUMNS:], way.rows), "piece": ids[:, 0]}
-        return shown | {"queue": ids[:, 1:]} if way.preview else shown
-
-    def write(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
-        queue = state[states.QUEUE]
-        observe(memory, queue, known, 0)
-        write_root(states.columns_in.py_func(state), queue, memory, root, settings)
-
-    kernels, decide_by_tree = search_kernels(decide, heuristic.kernels().move if heuristic else None)
-    return Game(
-        kernels=kernels,
-        settings=settings,
-        words=COLUMNS + way.cols,
-        n_actions=way.n_actions,
-        leaf=leaf,
-        observations=observations,
-        write_root=write,
-        decide=decide_by_tree,
-        exclude=lambda nodes, values: exclude_fatal(nodes, values, settings),
-    )
-
-
-def mcts(
-    heuristic: Any = "bcts",
-    simulations: int = 100,
-    considered: int = 16,
-    exploration: float = 0.5,
-    temperature: float | None = None,
-    gumbel_scale: float = 0.0,
-    value_scale: float = 1.0,
-    lost: float | None = None,
-    rewards: bool | None = None,
-    distribution: str | None = None,
-    gamma: float | None = None,
-    seed: int = 0,
-    **rules: Any,
-) -> TreeSearch:
+class Mcts(TreeSearch):
     """Monte-Carlo tree search with chance nodes; a heuristic, a network or any other player at the leaves.
 
     The search and its values are those of `2048/mcts`. Chance draws the pieces. If the leaf's player looks at the
@@ -214,16 +154,13 @@ def mcts(
 
     With hold, only a search whose leaves are valued compiled plays, such as by a heuristic.
 
-    A fatal placement is never searched; its value is `lost`. If all placements are fatal, the player takes the first
-    legal one.
+    A fatal placement is never searched; its value is that of a lost position. If all placements are fatal, the player
+    takes the first legal one.
 
     Args:
         heuristic: what values the leaves: a name, or a mapping of a name and weights; or ``{"player": …}``, a player's
             name, with its options beside it. Default: ``bcts``.
-        simulations, considered: int ≥ 1, simulations of a decision and actions that halving begins with. Default: 100
-            and 16.
-        exploration, temperature, gumbel_scale, value_scale, gamma, seed: as for `2048/mcts`.
-        lost: the value of a lost game. Default: as for `2048/mcts`.
+        simulations, temperature, value_scale, gamma, seed: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
             unless it has a heuristic or an option `rewards` of its own.
         distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
@@ -241,6 +178,69 @@ def mcts(
         >>> int(player.act(shown))  # I, upright in the gap
         7
     """
-    numbers = simulations, considered, exploration, temperature, gumbel_scale, value_scale, lost, rewards, gamma, seed
-    distribution = distribution_option(distribution)
-    return TreeSearch(FORM, _game, Greedy, (True, False), heuristic, *numbers, distribution, **rules)
+
+    form, counted = FORM, (True, False)
+
+    def __init__(
+        self,
+        heuristic: Any = "bcts",
+        simulations: int = 100,
+        temperature: float | None = None,
+        value_scale: float = 1.0,
+        rewards: bool | None = None,
+        distribution: str | None = None,
+        gamma: float | None = None,
+        seed: int = 0,
+        **rules: Any,
+    ) -> None:
+        super().__init__(heuristic, simulations, temperature, value_scale, rewards, gamma, seed, **rules)
+        self.distribution = distribution_option(distribution)
+
+    def _greedy(self, heuristic: Any) -> Player:
+        return Greedy(heuristic)
+
+    def _make_game(self, way: Rules) -> Game:
+        leaf: Any = self.leaf.with_rules(asdict(way))
+        decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
+        heuristic: Heuristic | None = self.heuristic
+        known, (drawn, distribution) = 1 + way.preview, drawn_by(self.distribution, way)
+        settings = Settings(
+            first=way.piece_set.first,
+            rows=way.rows,
+            slides=way.slides,
+            reach=way.reach,
+            clear_first=way.overflow == "clear_first",
+            drawn=drawn,
+            known=known,
+            kept=known if leaf.sees_next else 1,
+            distribution=distribution,
+            rewards=1.0 if self.rewards else 0.0,
+            weights=heuristic.weight_vector() if heuristic else np.zeros(0),
+            memory=np.zeros(MEMORY, U),
+            leaf=own,
+        )
+
+        def observations(nodes: NDArray[np.uint64]) -> Observation:
+            places = np.arange(known, dtype=U)
+            ids = (nodes[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
+            ids = np.where(places < nodes[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
+            shown = {"board": boards_of(nodes[:, COLUMNS:], way.rows), "piece": ids[:, 0]}
+            return shown | {"queue": ids[:, 1:]} if way.preview else shown
+
+        def write(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
+            queue = state[states.QUEUE]
+            observe(memory, queue, known, 0)
+            write_root(states.columns_in.py_func(state), queue, memory, root, settings)
+
+        kernels, decide_by_tree = search_kernels(decide, heuristic.kernels().move if heuristic else None)
+        return Game(
+            kernels=kernels,
+            settings=settings,
+            words=COLUMNS + way.cols,
+            n_actions=way.n_actions,
+            leaf=leaf,
+            observations=observations,
+            write_root=write,
+            decide=decide_by_tree,
+            exclude=lambda nodes, values: exclude_fatal(nodes, values, settings),
+        )

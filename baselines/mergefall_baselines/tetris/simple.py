@@ -86,7 +86,7 @@ def rollout_kernel(terms: Terms | None, slides: bool, reachable: bool) -> Kernel
         for placed in range(length):
             rotation, column, y = at_rest(placement)
             lines, _, over = place(board, piece, rotation, column, y, rows, clear_first)
-            if over:
+            if over or stopped():
                 break
             points += 1.0 + lines
             if placed + 1 < known:

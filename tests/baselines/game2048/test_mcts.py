@@ -25,10 +25,10 @@ def test_with_exact_leaves_the_values_are_exact_but_for_chance():
     player = outside(heuristic={"player": "2048/optimal"}, simulations=4000)
     optimal = make("2048/optimal")
     for board in SMALL:
-        exact, found = optimal.values(board), player.statistics(board)
-        often = found.visits > 100
-        np.testing.assert_allclose(found.values[often], exact[often], rtol=0.05, atol=0.5)
-        assert exact.max() - exact[found.actions] < 0.02 * exact.max()
+        exact, (_, edges, _) = optimal.values(board), searched_tree(player, board)
+        often = edges[0]["visits"] > 100
+        np.testing.assert_allclose(player.values(board)[often], exact[often], rtol=0.05, atol=0.5)
+        assert exact.max() - exact[player.act(board)] < 0.02 * exact.max()
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -110,10 +110,10 @@ class Policy(Player):
 
 def test_a_policy_makes_priors_and_its_critic_values_leaves():
     policy = {"player": Policy(np.log([0.1, 0.2, 0.3, 0.4]), 7.0)}
-    found = make("2048/mcts", heuristic=policy, temperature=1.0, simulations=40, rewards=False).statistics(BOARD)
-    np.testing.assert_allclose(found.priors, [0.1, 0.2, 0.3, 0.4])
-    np.testing.assert_allclose(found.values, 7.0)
-    np.testing.assert_allclose(found.policy, found.priors, rtol=1e-6)
+    player = make("2048/mcts", heuristic=policy, temperature=1.0, simulations=40, rewards=False)
+    _, edges, _ = searched_tree(player, BOARD)
+    np.testing.assert_allclose(edges[0]["prior"], [0.1, 0.2, 0.3, 0.4])
+    np.testing.assert_allclose(player.values(BOARD), 7.0)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -68,11 +68,12 @@ def test_what_is_left_of_a_bag_is_drawn():
 
 def test_the_terms_of_moves_count_on_the_way():
     """One simulation: the mean of the value before it, and of the move's terms plus the best placement after it."""
-    player = make("tetris/mcts", simulations=1, considered=1)
+    player = make("tetris/mcts", simulations=1)
     exact = make("tetris/expectimax", depth=2).values(FIELD)
-    found = player.statistics(FIELD)
-    before = make("tetris/greedy").values(FIELD)[found.actions]
-    assert found.values[found.actions] == pytest.approx((before + exact[found.actions]) / 2)
+    _, edges, _ = searched_tree(player, FIELD)
+    searched = edges[0]["visits"].argmax()
+    before = make("tetris/greedy").values(FIELD)[searched]
+    assert (before + edges[0, searched]["total"]) / 2 == pytest.approx((before + exact[searched]) / 2)
 
 
 def test_fatal_placements_are_legal_but_worth_less_than_the_others():
@@ -100,12 +101,13 @@ def test_a_policy_at_the_leaves_gets_no_simulation_of_a_fatal_placement():
 
     shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     safe = np.isfinite(make("tetris/greedy").values(shown))
-    player = make("tetris/mcts", heuristic={"player": Policy()}, simulations=60, considered=20, temperature=1.0)
-    found = player.with_rules({"cols": 5, "rows": 5, "preview": 1}).statistics(shown)
-    assert (np.isfinite(found.values) & ~safe).any()
-    assert found.visits[safe].sum() == 60
-    assert found.policy[safe].sum() == pytest.approx(1)
-    assert found.values[~safe].max() <= found.values[safe].min()
+    player = make("tetris/mcts", heuristic={"player": Policy()}, simulations=60, temperature=1.0)
+    player = player.with_rules({"cols": 5, "rows": 5, "preview": 1})
+    _, edges, _ = searched_tree(player, shown)
+    values = player.values(shown)
+    assert (np.isfinite(values) & ~safe).any()
+    assert edges[0, safe]["visits"].sum() == 60
+    assert values[~safe].max() <= values[safe].min()
 
 
 def test_the_rules_of_the_leaf_are_checked():
@@ -118,10 +120,10 @@ def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept()
     shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     safe = np.isfinite(make("tetris/greedy").values(shown))
     inner = {"player": "tetris/mcts", "simulations": 8, "gamma": 0.5}
-    player = make("tetris/mcts", heuristic={"player": inner}, considered=20, simulations=100)
-    found = player.statistics(shown)
-    assert found.visits[~safe].sum() == found.priors[~safe].sum() == 0
-    assert found.visits[safe].sum() == 100
+    player = make("tetris/mcts", heuristic={"player": inner}, simulations=100)
+    _, edges, _ = searched_tree(player, shown)
+    assert edges[0, ~safe]["visits"].sum() == edges[0, ~safe]["prior"].sum() == 0
+    assert edges[0, safe]["visits"].sum() == 100
     assert player.heuristic == make("tetris/greedy").heuristic  # whose terms of moves count
     assert player.gamma == 0.5
 
@@ -145,4 +147,5 @@ def test_leaves_from_outside_see_as_many_pieces_as_the_root():
 
     shown = {"board": from_text("...../...../...../...../##..#"), "piece": 3, "queue": [4, 4]}
     player = make("tetris/mcts", heuristic={"player": Nearsighted()}, pieces="sz", preview=2, simulations=60)
-    assert player.with_rules({"cols": 5, "rows": 5}).statistics(shown).visits.sum() == 60
+    _, edges, _ = searched_tree(player.with_rules({"cols": 5, "rows": 5}), shown)
+    assert edges[0]["visits"].sum() == 60

@@ -74,7 +74,7 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
         starts = [self.rules.side.start((options or {}).get(agent)) for agent in AGENTS]
         state = self._states[0]
         if seed is not None:
-            state[STREAM] = stream_from_seed(integer("seed", seed, 0))
+            state[STREAM] = stream_from_seed(integer("seed", seed, 0, None))
         match.begin(state, self.rules.pool(None), True)
         for side, start in zip(match.sides(state), starts, strict=True):
             if start is not None:
