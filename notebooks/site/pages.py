@@ -237,7 +237,7 @@ def live_page() -> None:
     compare(Path(__file__).parent / "live.yaml", games, workers=1)
     report.report([games], games / "report.html", replays=1, values=200)
     soup = BeautifulSoup((games / "report.html").read_text(encoding="utf-8"), "html.parser")
-    for part in soup.select("section > .wide, .plots"):
+    for part in soup.select("section > .wide, section > .note, .plots"):
         part.decompose()  # tables and plots of so few games say nothing
     for heading in soup.select("h2"):
         heading.string = heading.text.replace("-", " ").replace("x", "×")

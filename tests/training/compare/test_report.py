@@ -9,15 +9,19 @@ from base64 import b64decode
 import gymnasium as gym
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.cli import main
+from mergefall_training.compare import plots
+from mergefall_training.compare.comparison import compare
 from mergefall_training.compare.report import command, report
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import train
 
 from ..altered import rewritten
+from .test_league import LEAGUE
 
 ENV, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 
@@ -155,6 +159,44 @@ def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path
     (section,), _ = page_of([tmp_path / "runs", tmp_path / "more"], tmp_path / "page.html", values=0)
     assert held(section) == {"2048/greedy": (4, 4), "2048/greedy (b.jsonl)": (6, 6)}
     assert any("c.jsonl" in problem for problem in section.problems)
+
+
+def test_a_league_is_one_section_with_its_ratings(tmp_path):
+    (tmp_path / "small.yaml").write_text(LEAGUE)
+    (league,) = compare(tmp_path / "small.yaml", tmp_path / "out", 1, progress=False)
+    (section,), (data,) = page_of([tmp_path / "out"], tmp_path / "page.html")
+    assert section.result.matches == league.matches
+    assert section.result.anchor == "bcts"
+    assert held(section) == {label: (4, 4) for label in league.ratings}
+    text = (tmp_path / "page.html").read_text()
+    for words in ("<th>Elo</th>", "of its matches against", "plot-0-ratings", "All records hold."):
+        assert words in text
+    assert data["players"] == []  # the page cannot play the opponent's part
+    (tmp_path / "out" / "small" / "random_vs_bcts.jsonl").unlink()
+    (tmp_path / "out" / "small" / "bcts_vs_random.jsonl").unlink()
+    (section,), _ = page_of([tmp_path / "out"], tmp_path / "page.html")
+    assert len(section.result.matches) == 4
+    for file in (tmp_path / "out" / "small").glob("random_vs_*.jsonl"):
+        file.unlink()  # an opponent that is no player makes no league
+    assert len(page_of([tmp_path / "out"], tmp_path / "page.html")[0]) == 3
+
+
+@pytest.mark.parametrize(("results", "start"), [((12_000, 220_000), 0), ((1, 220_000), 0), ((-300, 200), -500)])
+def test_axes_reach_below_zero_if_results_do(results, start):
+    axes = Figure().add_subplot()
+    axes.vlines([0, 1], *np.transpose([(min(results) * 0.01, 400_000), (max(results) * 0.5, 400_000)]))
+    if start:
+        axes.plot([start, start])
+    plots._headline_axis(axes, "y", results)
+    assert axes.get_ylim()[0] == pytest.approx(0) if start == 0 else axes.get_ylim()[0] < start
+
+
+def test_files_of_no_comparison_are_named_by_their_environment(tmp_path):
+    record(tmp_path / "own" / "a.jsonl", rows=2, cols=3)
+    (section,), _ = page_of([tmp_path / "own"], tmp_path / "page.html", values=0)
+    assert section.name == "Game2048-v0 2×3"
+    (section,), _ = page_of([tmp_path], tmp_path / "page.html", values=0)
+    assert section.name == "own"
 
 
 @pytest.mark.parametrize("path", ["games.jsonl", "./games.jsonl", "."])

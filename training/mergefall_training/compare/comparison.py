@@ -25,7 +25,7 @@ from mergefall_training.compare.suite import Contest, Contestant, Suite, load_su
 from mergefall_training.files import json_text, read_json, write_whole
 from mergefall_training.learn import trainer
 from mergefall_training.learn.run import Config, Point, train
-from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import plain
 from mergefall_training.play.tables import to_markdown, to_terminal
 from mergefall_training.play.workers import on_processes, process_pool, workers_of
@@ -169,18 +169,14 @@ def _play(
 
 def _league(contest: Contest, folder: Path | None, workers: int, executor: Any, progress: bool) -> LeagueResult:
     """Play the matches of all pairs, from either side."""
-    matches, rows = {}, []
+    matches = {}
     for one in contest.players:
-        others = [other for other in contest.players if other is not one]
-        for other in others:
-            pair = replace(one, label=f"{one.label} vs {other.label}")
-            row = _play(contest.against(other), pair, folder, workers, executor, progress)
-            matches[one.label, other.label] = row.evaluation
-        own = [matches[one.label, other.label] for other in others]
-        kwargs = {name: value for name, value in own[0].header.env_kwargs.items() if name != "opponent"}
-        episodes = [episode for evaluation in own for episode in evaluation.episodes]
-        rows.append(Row(one.label, Evaluation(replace(own[0].header, env_kwargs=kwargs), episodes)))
-    return LeagueResult(contest.name, rows, matches=matches, anchor=contest.baseline)
+        for other in contest.players:
+            if other is not one:
+                pair = replace(one, label=f"{one.label} vs {other.label}")
+                row = _play(contest.against(other), pair, folder, workers, executor, progress)
+                matches[one.label, other.label] = row.evaluation
+    return LeagueResult.of(contest.name, matches, contest.baseline)
 
 
 # -- files ------------------------------------------------------------------------------------------------------------

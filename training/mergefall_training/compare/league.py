@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from itertools import combinations
+from typing import Any, Self
 
 import numpy as np
 from mergefall.typing import Array
 
-from mergefall_training.compare.results import ContestResult
+from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, elo_ratings, wilson
 from mergefall_training.play.tables import Cell, Table, percent, short
@@ -26,6 +28,17 @@ class LeagueResult(ContestResult):
 
     matches: dict[tuple[str, str], Evaluation] = field(default_factory=dict)
     anchor: str | None = None
+
+    @classmethod
+    def of(cls, name: str, matches: Mapping[tuple[str, str], Evaluation], anchor: str | None = None) -> Self:
+        """The league of some matches, by the labels of agent and opponent."""
+        rows = []
+        for label in dict.fromkeys(one for one, _ in matches):
+            own = [evaluation for (one, _), evaluation in matches.items() if one == label]
+            kwargs = {name: value for name, value in own[0].header.env_kwargs.items() if name != "opponent"}
+            episodes = [episode for evaluation in own for episode in evaluation.episodes]
+            rows.append(Row(label, Evaluation(replace(own[0].header, env_kwargs=kwargs), episodes)))
+        return cls(name, rows, matches=dict(matches), anchor=anchor)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -49,7 +62,9 @@ class LeagueResult(ContestResult):
 
     @property
     def count(self) -> str:
-        return f"N={2 * len(next(iter(self.matches.values())).episodes)} for each pair, half of them from either side"
+        pairs = combinations([row.label for row in self.rows], 2)
+        counts = sorted({len(self.results(*pair)) for pair in pairs})
+        return f"N={'-'.join(map(str, dict.fromkeys([counts[0], counts[-1]])))} for each pair, from either side"
 
     def table(self) -> Table:
         """One line for each player, and where the intervals come from."""

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
+from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, mean_of_runs, plain
@@ -34,7 +35,7 @@ LABEL = 72  # letters of a label
 )
 def draw(result: ContestResult, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
     """The plots of a contest, files by name: ``scores`` or ``lines``, ``speed``; ``learning`` of trained agents."""
-    headline = result.headline
+    headline = "ratings" if isinstance(result, LeagueResult) else result.headline
     figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
     if result.trained:
         figures["learning"] = _learning(result)
@@ -57,14 +58,19 @@ def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, A
 
 
 def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
-    """Plain numbers along an axis; it is logarithmic from 1 on if results differ by more than a factor of 20."""
+    """Plain numbers along an axis, which does not reach below 0 unless results do.
+
+    It is logarithmic from 1 on if results differ by more than a factor of 20.
+    """
     axis = axes.xaxis if name == "x" else axes.yaxis
     lowest, highest = np.min(results), np.max(results)
-    if highest > 20 * max(lowest, 1):
+    if lowest >= 0 and highest > 20 * max(lowest, 1):
         getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
         subs = [1] if highest > 10_000 * max(lowest, 1) else [1, 2, 5]
         axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=subs))  # the scale brings its own
     axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    if lowest >= 0 > min(getattr(axes, f"get_{name}lim")()):
+        getattr(axes, f"set_{name}lim")(0, None)
 
 
 def _seen(interval: Estimate) -> tuple[float, float, float]:
@@ -81,24 +87,31 @@ def _named(label: str, mean: Estimate) -> str:
 
 
 def _headline(result: ContestResult) -> Figure:
-    headline = result.headline
-    figure, axes = _figure(result, f"final {headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
+    if isinstance(result, LeagueResult):
+        headline, league = "Elo rating", result.ratings
+        series = [("rating", BLUE, "o", [league[row.label] for row in result.rows])]
+    else:
+        headline, kinds = (
+            f"final {result.headline}",
+            [("mean", BLUE, "o"), ("iqm", ORANGE, "s"), ("median", GREEN, "D")],
+        )
+        series = [(*kind, [getattr(row.summary, kind[0]) for row in result.rows]) for kind in kinds]
+    figure, axes = _figure(result, f"{headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
     labels = [f"{_named(row.label, row.summary.mean)}\nN={row.summary.episodes}" for row in result.rows]
+    if isinstance(result, LeagueResult):
+        labels = [f"{row.label}\nN={len(result.results(row.label))}" for row in result.rows]
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.set_ylim(len(labels) - 0.5, -0.5)  # the best on top
     axes.tick_params(axis="y", length=0)
-    for number, (name, colour, marker) in enumerate(
-        [("mean", BLUE, "o"), ("iqm", ORANGE, "s"), ("median", GREEN, "D")]
-    ):
-        estimates = [getattr(row.summary, name) for row in result.rows]
+    for number, (name, colour, marker, estimates) in enumerate(series):
         values, low, high = np.array([(math.nan,) * 3 if e is None else _seen(e) for e in estimates]).T
-        y = np.arange(len(estimates)) + 0.22 * (number - 1)
+        y = np.arange(len(estimates)) + 0.22 * (number - len(series) // 2)
         label = {"iqm": "interquartile mean"}.get(name, name)
         axes.hlines(y, low, high, colors=colour, linewidth=2, alpha=0.7)
         axes.plot(values, y, marker, color=colour, markersize=5, label=label, clip_on=False)
-    _headline_axis(axes, "x", [_seen(row.summary.mean)[0] for row in result.rows])
+    _headline_axis(axes, "x", [_seen(one)[0] for one in series[0][-1]])
     capped = any(row.evaluation.censored for row in result.rows)
-    axes.set_xlabel(f"{headline} (of capped games: all {headline} / deaths)" if capped else headline)
+    axes.set_xlabel(f"{headline} (of capped games: all {result.headline} / deaths)" if capped else headline)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
     figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return figure
@@ -138,13 +151,15 @@ def _learning(result: ContestResult) -> Figure:
 
 
 def _speed(result: ContestResult) -> Figure:
-    headline, action = result.headline, result.game.action
-    figure, axes = _figure(result, f"mean {headline} against thinking time", 5 + 0.13 * len(result.lines))
+    headline = "Elo rating" if isinstance(result, LeagueResult) else f"mean {result.headline}"
+    action = result.game.action
+    figure, axes = _figure(result, f"{headline} against thinking time", 5 + 0.13 * len(result.lines))
     labels, times, estimates = [], [], []
     for line in result.lines:  # agents that were trained alike are one point
         games = [row.evaluation for row in line.rows]
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
-        estimates.append(line.mean if math.isfinite(line.mean.value) else together.mean())  # a run without an end
+        mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an end
+        estimates.append(result.ratings[line.label] if isinstance(result, LeagueResult) else mean)
         runs = f", {len(games)} runs" if len(games) > 1 else ""
         labels.append(f"{_named(line.label, estimates[-1])}{runs}, N={len(together.episodes)}")
         times.append(together.ms_per_move)
@@ -155,7 +170,7 @@ def _speed(result: ContestResult) -> Figure:
         axes.plot(times[number], means[number], marker, color=colour, markersize=6, clip_on=False, label=label)
     spread = max(times) / min(times)
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
-    axes.set(xscale="log", xlabel=f"ms per {action} (wall time of the game / {action}s)", ylabel=f"mean {headline}")
+    axes.set(xscale="log", xlabel=f"ms per {action} (wall time of the game / {action}s)", ylabel=headline)
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())

@@ -48,9 +48,12 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     tiles = result.game.name == "2048"
     filled = (*PALETTE, GREY)  # the last is that of garbage
     palette = [tile_colours(rank) for rank in range(1, len(TILES) + 1)] if tiles else [[colour] for colour in filled]
-    players = []
-    with progress_bar(f"{result.name}: replays", len(result.rows), enabled=progress) as show:
-        for done, row in enumerate(result.rows, start=1):
+    players, rows = [], result.rows
+    if header.adversary is not None or result.game.matches:  # the page cannot play the other one's part
+        section.problems.append("games against another player are not shown; `mergefall watch FILE` shows one")
+        rows = []
+    with progress_bar(f"{result.name}: replays", len(rows), enabled=progress and bool(rows)) as show:
+        for done, row in enumerate(rows, start=1):
             players.append({"label": row.label, "replays": _replays(section, row, sorted(shared)[:count], values)})
             show(done, row.label)
     return {
@@ -119,9 +122,6 @@ def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
 def _replays(section: Section, row: Row, first: list[int], values: int) -> list[dict[str, Any]]:
     """The games of a player that can be watched: those of the seeds `first`, its best and its worst."""
     header = row.evaluation.header
-    if header.adversary is not None or "opponent" in header.env_kwargs:  # the page cannot play the other one's part
-        section.problems.append(f"{row.label}: games against another player cannot be watched in the page")
-        return []
     player: Player | None = None
     if values and header.player != BY_HAND:
         try:

@@ -20,6 +20,7 @@ from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.imports import import_extra
 
+from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section, sections_of
@@ -86,9 +87,10 @@ def _section_html(section: Section, number: int) -> str:
         f'<section id="game-{number}">',
         f"<h2>{html.escape(result.name)}</h2>",
         f'<p class="conditions">{html.escape(result.conditions)}</p>',
-        f'<div class="problems"><p>Missing or wrong:</p><ul>{problems}</ul></div>' if problems else "",
+        f'<div class="problems"><p>Left out:</p><ul>{problems}</ul></div>' if problems else "",
         to_html(_players_table(section)),
         "" if runs is None else to_html(runs),
+        to_html(result.pairs_table()) if isinstance(result, LeagueResult) else "",
         f'<div class="replay" data-section="{number}"></div>',
         _plots_html(result, number),
         *(_config_html(label, config) for label, config in section.configs.items()),
@@ -99,18 +101,25 @@ def _section_html(section: Section, number: int) -> str:
 
 
 def _players_table(section: Section) -> Table:
-    """The leaderboard: figures of each player, and what can be told apart from the best."""
+    """The leaderboard: figures of each player, and what can be told apart from the best; of a league the ratings."""
     result, (first, *others) = section.result, section.result.rows
     table = result.table()
-    columns = dict(table.columns)
-    pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
-    confidence = 1 - (1 - CONFIDENCE) / pairs
-    columns["beside the best"] = ["", *(_versus_text(row, first, confidence) for row in others)]
-    columns["records that hold"] = [_held_text(section.verdicts.get(row.label)) for row in result.rows]
-    note = (
-        f"{table.note} Beside the best: on the seeds of both, with intervals of {100 * confidence:.4g} %, so that those"
-        " of all pairs hold together (Bonferroni); where both have the same, half a seed counts as more."
-    )
+    columns, note = dict(table.columns), table.note
+    if not section.matches:
+        pairs = max(1, len(result.rows) * (len(result.rows) - 1) // 2)  # all, because the games choose the best
+        confidence = 1 - (1 - CONFIDENCE) / pairs
+        figures = [*columns.items()]
+        beside = ["", *(_versus_text(row, first, confidence) for row in others)]
+        columns = dict([*figures[:3], ("beside the best", beside), *figures[3:]])
+        note += (
+            f" Beside the best: on the seeds of both, with intervals of {100 * confidence:.4g} %, so that those"
+            " of all pairs hold together (Bonferroni); where both have the same, half a seed counts as more."
+        )
+    held = [_held_text(section.verdicts.get(row.label)) for row in result.rows]
+    if set(held) == {"all"}:
+        note += " All records hold."
+    else:
+        columns["records that hold"] = held
     return Table("", "", columns, note)
 
 
@@ -120,7 +129,7 @@ def _held_text(verdicts: list[Verdict] | None) -> str:
         return "played for this page"
     held = [verdict for verdict in verdicts if not verdict.problem]
     partial = sum(verdict.proven is not None for verdict in held)
-    count = f"all {len(held)}" if len(held) == len(verdicts) else f"{len(held)} of {len(verdicts)}"
+    count = "all" if len(held) == len(verdicts) else f"{len(held)} of {len(verdicts)}"
     return count + (f", {partial} of them up to action {RECORDED:,}" if partial else "")
 
 
@@ -134,6 +143,7 @@ def _versus_text(row: Row, first: Row, confidence: float) -> str:
     ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
     if np.isinf(first.summary.mean.value):  # no game of the best ended, but perhaps one of the other
         ratio = f"at most {versus.ratio.high:.2f} times" if np.isfinite(versus.ratio.high) else "ratio unknown"
+    ratio = ratio.replace(" ", "\u00a0")  # keeps the column wide enough
     return f"{word}: {ratio}, more on {percent(versus.higher.value)} of {versus.games} seeds"
 
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from gymnasium.error import DependencyNotInstalled
+from mergefall.games import game_of
 from mergefall_baselines import make
+from mergefall_baselines.player import title_of
 
 from mergefall_training.compare.comparison import read_results
+from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.learn.run import EVALUATION_SEED, Config, Point, read_config, read_curve
 from mergefall_training.play.evaluation import Evaluation, evaluate
@@ -32,6 +35,7 @@ class Section:
     """One environment and the players whose games are shown.
 
     - `verdicts`: by label, what verification said of each record; games played for the report have none.
+    - `matches`: of a league, as `LeagueResult` has them.
     - `configs`: by label, the configuration of a run.
     - `problems`: what is missing or does not hold, a sentence each.
     """
@@ -42,10 +46,13 @@ class Section:
     verdicts: dict[str, list[Verdict]] = field(default_factory=dict)
     configs: dict[str, Config] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    matches: dict[tuple[str, str], Evaluation] = field(default_factory=dict)
 
     @cached_property
     def result(self) -> ContestResult:
         """The figures of the players, as a comparison has them; of the finished section."""
+        if self.matches:
+            return LeagueResult.of(self.name, self.matches, self.baseline)
         return ContestResult(self.name, self.rows, self.baseline)
 
 
@@ -69,12 +76,38 @@ def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
             if "runs" not in contest.parts and (file == path or file.name != "curve.jsonl"):
                 with collected.problem_of(file):
                     collected.add_file(file, contest)
-    sections = [section for section in collected.sections.values() if section.rows]
+    sections = _leagues(collected.sections)
     problems = [*collected.problems, *(p for s in collected.sections.values() if not s.rows for p in s.problems)]
     if not sections:
         raise ValueError("; ".join(problems) or f"{', '.join(map(str, paths))}: there is no recorded game in it")
     sections[0].problems += problems
     return sections
+
+
+def _leagues(sections: Mapping[str, Section]) -> list[Section]:
+    """The sections with games. Matches against different opponents make one, if each opponent is a player there."""
+    alike: dict[str, list[Section]] = {}
+    for key, section in sections.items():
+        contest, env_id, kwargs, *rest = json.loads(key)
+        kwargs.pop("opponent", None)
+        if section.rows:
+            alike.setdefault(json.dumps([contest, env_id, kwargs, *rest]), []).append(section)
+    found = []
+    for group in alike.values():
+        rows = [row for section in group for row in section.rows]
+        labels = {row.evaluation.header.title: row.label for row in rows}
+        opponents = [title_of(row.evaluation.header.env_kwargs.get("opponent")) for row in rows]
+        pairs = [(row.label, labels.get(printable(opponent))) for row, opponent in zip(rows, opponents, strict=True)]
+        if len(group) == 1 or any(other in (None, one) for one, other in pairs):
+            found += group
+            continue
+        league = Section(group[0].name, group[0].baseline if group[0].baseline in labels.values() else None, rows)
+        league.matches = {pair: row.evaluation for pair, row in zip(pairs, rows, strict=True)}
+        league.problems = [problem for section in group for problem in section.problems]
+        for label, verdicts in (item for section in group for item in section.verdicts.items()):
+            league.verdicts.setdefault(label, []).extend(verdicts)
+        found.append(league)
+    return found
 
 
 class _Collected:
@@ -108,7 +141,7 @@ class _Collected:
             max_episode_steps=config.max_episode_steps,
             progress=self._progress,
         )
-        section = self._section(folder.parent.name, ".", evaluation.header)
+        section = self._section("", ".", evaluation.header)
         label = _free_label(printable(folder.name), folder.parent.name, [row.label for row in section.rows])
         section.rows.append(Row(label, evaluation, player.batched, label, config.seed, curve))
         section.configs[label] = config
@@ -122,7 +155,8 @@ class _Collected:
         suite = self._suites[file.parent]
         header, verdicts = verify_file(file, self._progress)
         header = replace(header, player=place_of(header, file))
-        section = self._section(file.parent.name, contest.as_posix(), header, suite.get("baseline"))
+        named = suite["players"] or contest.parts
+        section = self._section(file.parent.name * bool(named), contest.as_posix(), header, suite)
         label = _free_label(_label_of(header, suite, file), file.name, section.verdicts)
         section.verdicts[label] = verdicts
         if kinds := Counter(verdict.problem for verdict in verdicts if verdict.problem).most_common(3):
@@ -141,9 +175,14 @@ class _Collected:
         evaluation = Evaluation(header, sorted(held, key=lambda episode: episode.seed))
         section.rows.append(Row(label, evaluation, bool(batched), group, seed, curve))
 
-    def _section(self, name: str, contest: str, header: Header, baseline: str | None = None) -> Section:
+    def _section(self, name: str, contest: str, header: Header, suite: Mapping[str, Any] = {}) -> Section:
+        """The section of a header, which bears the contest's name, else that of the environment."""
         key = json.dumps([contest, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary])
-        return self.sections.setdefault(key, Section(name, baseline))
+        size = "×".join(
+            str(header.env_kwargs[part]) for part in game_of(header.env_id).size if part in header.env_kwargs
+        )
+        name = name or f"{header.env_id.rpartition('/')[2]} {size}".strip()
+        return self.sections.setdefault(key, Section(name, suite.get("anchor") or suite.get("baseline")))
 
 
 def _suite_entry(folder: Path) -> dict[str, Any]:

@@ -82,7 +82,7 @@ def to_html(table: Table) -> str:
         rows.append("".join(f"<td>{text}</td>" for text in texts))
     content = f"<caption>{escape(caption)}</caption>" * bool(caption) + "".join(f"<tr>{row}</tr>" for row in rows)
     note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    return f'<div class="wide"><table>{content}</table>{note}</div>'
+    return f'<div class="wide"><table>{content}</table></div>{note}'
 
 
 def to_markdown(table: Table) -> str:
