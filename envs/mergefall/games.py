@@ -77,7 +77,7 @@ def rules_in(env_id: str, env_kwargs: Options) -> Any:
     >>> rules_in("mergefall/SZTetris-v0", {"rows": 10}).pieces
     'sz'
     """
-    spec: Any = gym.spec(env_id)
+    spec: Any = gym.spec(env_id.rpartition(":")[2])
     kind = getattr(load_env_creator(spec.entry_point), "rules_type", None)
     kwargs = {name: value for name, value in {**spec.kwargs, **env_kwargs}.items() if name not in NO_RULES}
     return None if kind is None else kind(**kwargs)
