@@ -1,16 +1,18 @@
-"""Calls of decision kernels through pointers, so that one compiled loop serves all players.
+"""Decision kernels, and calls of them through pointers, so that one compiled loop serves all players.
 
-Decision kernels take settings of many types. An *entry* is a kernel with the same signature for all, which calls a
-decision kernel by its address. There is one for each type of settings:
+A player brings a decision kernel, in both games
 
-    entry(state, memory, values, settings) -> choice
+    decide(state, memory, values, settings) -> choice
 
-- `state`: uint64[words], a game as its environment keeps it.
-- `memory`: uint64[words], what the player remembers.
-- `values`: float64[n_actions], filled by the entry.
-- `settings`: uint64, the address of words: the decision kernel's address, then its settings by `words_of`, which
-  `settings_at` reads.
-- `choice`: int64 (`kernel_player.Form.shift`), or below 0 why there is none.
+- `state`: uint64[words], a game as its environment keeps it; to be left as it is.
+- `memory`: uint64[words], what the player remembers, its random stream first.
+- `values`: float64[n_actions], filled by the kernel; -inf where illegal.
+- `settings`: whatever the kernel needs: numbers, booleans, contiguous arrays, None, or tuples of them.
+- `choice`: int64, an action, shifted by `kernel_player.Form.shift` bits.
+
+An *entry* is a kernel with the same signature for all players, which calls a decision kernel by its address and looks
+at its values. There is one for each type of settings. Its own settings are the address of words: the decision kernel's
+address, then its settings by `words_of`, which `settings_at` reads. Below 0, its choice says why there is none.
 
 A call by `call` takes 6 ns more than a direct one, and compiles nothing of what is called into the caller. The callee
 does not see that its arrays have no owner (`mergefall.kernels.unowned`).
@@ -28,8 +30,15 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from numba.np.arrayobj import populate_array
 
-WORDS, CELLS, VALUES = (types.Array(kind, 1, "C") for kind in (types.uint64, types.uint8, types.float64))
-ENTRY = types.int64(WORDS, WORDS, VALUES, types.uint64)
+WORDS, VALUES = (types.Array(kind, 1, "C") for kind in (types.uint64, types.float64))
+
+
+def signature_of(settings: Any) -> Any:
+    """The signature of decision kernels with settings of a type."""
+    return types.int64(WORDS, WORDS, VALUES, settings)
+
+
+ENTRY = signature_of(types.uint64)
 ENTRY_TYPE = types.FunctionType(ENTRY)
 
 

@@ -27,7 +27,7 @@ from mergefall.typing import Array, Kernel, Observation, Options
 from mergefall.words import split, stream_from_seed
 from numpy.typing import NDArray
 
-from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, words_of
+from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, signature_of, words_of
 from mergefall_baselines.player import Player, Trajectory, choose_unmasked, play_in_env
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
@@ -135,9 +135,7 @@ class Form:
     start: Kernel  # (state) begins an episode; the state's stream is set
     loop: Kernel  # made by `episode_loop`
     shift: int  # what an entry returns is a choice: an action, shifted by so many bits, with its details below
-    signature: Callable[[Any], Any]  # of decision kernels with settings of a type
-    # (That signature, way) -> entry. Its settings are the address of a decision kernel, then the kernel's.
-    entry: Callable[[Any, Any], Kernel]
+    entry: Callable[[Any, Any], Kernel]  # (signature of decision kernels, way) -> entry
     # The ways to hold the boards of some rules, the fastest first. A decision kernel is made for one.
     ways: Callable[[Any], tuple[Any, ...]]
     # (Player's name, observation) -> (its parts, the rules that it shows, whether it is single).
@@ -213,7 +211,7 @@ class KernelPlayer(Player):
     # -- kernels ------------------------------------------------------------------------------------------------------
 
     def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
-        """A decision kernel for one of `Form.ways`, and its settings: see the game's `player.py`.
+        """A decision kernel for one of `Form.ways`, and its settings: see `entry.py`.
 
         If not `exact`, only the chosen action's value must be exact; other values may be lower bounds. With a
         `time_limit`, settings[0] is the address of a record with the fields `depth` and `stop`.
@@ -228,7 +226,7 @@ class KernelPlayer(Player):
 
         def make() -> tuple[np.uint64, np.uint64]:
             decide, settings = self.decider(way, exact)
-            signature = self.form.signature(numba.typeof(settings))
+            signature = signature_of(numba.typeof(settings))
             words = np.array([int(address_of(decide, signature)), *words_of(settings)], np.uint64)
             return address_of(self.form.entry(signature, way), ENTRY), self._hold(words)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from mergefall.game2048.board import legal_mask, move_cells
+from mergefall.game2048.board import cells_in, legal_mask, move_cells
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
@@ -87,9 +87,9 @@ def cells_kernel(shape: Shape, opponent: str) -> Kernel:
     start = (shape.real if opponent == "chance" else np.float64)(2.0 if opponent == "mixed" else 1.0)
 
     @kernel
-    def decide_by_cells(cells, memory, values, settings):
+    def decide_by_cells(state, memory, values, settings):
         ctx, order = settings
-        c = read(ctx)
+        c, cells = read(ctx), cells_in(state)
         left = own_moves(cells, c.depth) - 1
         after = borrow(c.cells + np.uint64(left * cells.size), np.uint8, cells.size)
         for action in range(4):

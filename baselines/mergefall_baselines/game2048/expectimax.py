@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from mergefall.checks import number
 from mergefall.game2048 import packed
+from mergefall.game2048.board import cells_in
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
@@ -132,9 +133,9 @@ def expectimax_kernel(shape: Shape) -> Kernel:
     afterstate = _afterstate_kernel(shape)
 
     @kernel
-    def decide(cells, memory, values, settings):
+    def decide(state, memory, values, settings):
         ctx, order = settings
-        c = read(ctx)
+        c, cells = read(ctx), cells_in(state)
         entries, left = borrow(c.entries, entry, c.entry_count), own_moves(cells, c.depth) - 1
         forget(entries, left + 1)
         board = pack(cells, c.rows, c.cols)
@@ -160,10 +161,10 @@ def greedy_kernel(shape: Shape) -> Kernel:
     evaluate, pack, scored, real = evaluator(shape), shape.pack_kernel, shape.scored, shape.real
 
     @kernel
-    def decide_greedily(cells, memory, values, settings):
+    def decide_greedily(state, memory, values, settings):
         ctx, order = settings
         c = read(ctx)
-        board = pack(cells, c.rows, c.cols)
+        board = pack(cells_in(state), c.rows, c.cols)
         slid = slide(board, ctx)
         for action in range(4):
             after, score = result_of(slid, action)

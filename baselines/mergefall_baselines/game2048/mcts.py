@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.board import CELLS, legal_mask, move_cells, put_tile
+from mergefall.game2048.board import CELLS, legal_mask, move_cells, new_states, put_tile
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ class Settings(NamedTuple):
     rewards: float  # 1 if the score of a move counts, else 0
     log2: bool  # whether it counts as log2(1 + score)
     memory: NDArray[np.uint64]  # of the leaf's player, which remembers nothing
+    asked: NDArray[np.uint64]  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
 
@@ -59,14 +60,15 @@ def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
 
     @kernel
     def leaf(state, values, game):
-        decide(cells_of(state, game), game.memory, values, game.leaf)
+        game.asked[CELLS:] = state
+        decide(game.asked, game.memory, values, game.leaf)
 
     search, select, conclude = tree_kernels(advance, is_legal, leaf)
 
     @kernel
-    def decide_by_tree(cells, memory, values, settings):
+    def decide_by_tree(state, memory, values, settings):
         tree, plan, own = settings
-        cells_of(tree.states[0], own)[:] = cells
+        tree.states[0, :] = state[CELLS:]
         search(tree, plan, own)
         return conclude(tree, plan, own, values)
 
@@ -146,7 +148,8 @@ class Mcts(TreeSearch):
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
         leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
-        settings = Settings(rows, cols, float(bool(self.rewards)), self.rewards == "log2", np.zeros(1, U), own)
+        counted, asked = (float(bool(self.rewards)), self.rewards == "log2"), new_states(1, rows, cols)[0]
+        settings = Settings(rows, cols, *counted, np.zeros(1, U), asked, own)
         kernels, decide_by_tree = search_kernels(decide)
         return Game(
             kernels=kernels,

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048 import packed
+from mergefall.game2048.board import cells_in
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
@@ -126,9 +127,9 @@ def adversary_kernel(mixed: bool, shape: Shape) -> Kernel:
     pack, scored = shape.pack_kernel, shape.scored
 
     @kernel
-    def decide(cells, memory, values, settings):
+    def decide(state, memory, values, settings):
         ctx, order = settings
-        c = read(ctx)
+        c, cells = read(ctx), cells_in(state)
         board, below, best = pack(cells, c.rows, c.cols), own_moves(cells, c.depth) - 1, -np.inf
         slid = slide(board, ctx)
         for action in order:

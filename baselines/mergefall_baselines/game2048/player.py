@@ -1,15 +1,4 @@
-"""2048 for `KernelPlayer`: how observations become states, and how a decision kernel sees them.
-
-A player brings a decision kernel for each way of holding a board (`Boards`):
-
-    decide(cells, memory, values, settings) -> action
-
-- `cells`: uint8[rows·cols], the board's ranks in row-major order.
-- `memory`: uint64[1], the player's random stream.
-- `values`: float64[4], filled by the kernel; -inf where illegal.
-- `settings`: whatever the kernel needs: numbers, booleans, contiguous arrays, None, or tuples of them.
-- `action`: by `pick` that of the highest value.
-"""
+"""2048 for `KernelPlayer`: how observations become states, and the entry that calls its decision kernels."""
 
 from __future__ import annotations
 
@@ -26,7 +15,7 @@ from mergefall.typing import Array, Kernel, Observation
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
-from mergefall_baselines.entry import CELLS, VALUES, WORDS, call, settings_at
+from mergefall_baselines.entry import call, settings_at
 from mergefall_baselines.kernel_player import (
     FORMS,
     GO_ON,
@@ -87,11 +76,10 @@ def _entry(signature: Any, bounded: bool) -> Kernel:
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
         rows, cols, _ = board.shape_of(state)
-        cells = board.flat_cells(state, rows, cols)
-        if bounded and not fits(cells, rows, cols, MARGIN):
+        if bounded and not fits(board.flat_cells(state, rows, cols), rows, cols, MARGIN):
             return OUTGROWN
         decide, own = settings_at(settings, settings_type)
-        action = call(decide, decide_type, (cells, memory, values, own))
+        action = call(decide, decide_type, (state, memory, values, own))
         return UNDECIDED - action if values[action] == -np.inf or has_nonsense(values) else action
 
     return entry
@@ -140,7 +128,6 @@ FORM = FORMS["2048"] = Form(
     start=board.start,
     loop=episode_loop(_turn, 0),
     shift=0,
-    signature=lambda settings: types.int64(CELLS, WORDS, VALUES, settings),
     entry=lambda signature, boards: _entry(signature, boards.kind != "wide"),
     ways=_ways,
     read=_read,

@@ -19,21 +19,21 @@ U = np.uint64
 
 
 @kernel
-def choose_any(cells, memory, values, settings):
+def choose_any(state, memory, values, settings):
     """Draw a legal move; each is worth 0."""
-    rows, cols = settings
-    mask = board.legal_mask(cells, rows, cols)
+    rows, cols, _ = board.shape_of(state)
+    mask = board.legal_mask(board.flat_cells(state, rows, cols), rows, cols)
     for action in range(4):
         values[action] = 0.0 if mask >> action & 1 else -np.inf
     return any_bit(memory, mask) if mask else 0
 
 
 @kernel
-def value_by_games(cells, memory, values, settings):
+def value_by_games(state, memory, values, settings):
     """Each legal move is worth the mean score of random games that begin with it."""
-    rows, cols, games, order = settings
-    mask = board.legal_mask(cells, rows, cols)
-    state = np.zeros(board.CELLS + (cells.size + 7) // 8, dtype=np.uint64)
+    games, order, trial = settings
+    rows, cols, _ = board.shape_of(state)
+    mask = board.legal_mask(board.flat_cells(state, rows, cols), rows, cols)
     for action in range(4):
         values[action] = -np.inf
         if not mask >> action & 1:
@@ -42,14 +42,12 @@ def value_by_games(cells, memory, values, settings):
         for _ in range(games):
             if stopped():
                 break
-            state[board.STREAM] = board.draw(memory)
-            state[board.SCORE] = U(0)
-            state[board.SHAPE] = U(rows | cols << board.COLS_SHIFT)
-            board.flat_cells(state, rows, cols)[:] = cells
-            _, legal, over, _ = board.step(state, action)
+            trial[board.CELLS :] = state[board.CELLS :]
+            trial[board.STREAM], trial[board.SCORE] = board.draw(memory), U(0)
+            _, legal, over, _ = board.step(trial, action)
             while not over:
-                _, legal, over, _ = board.step(state, any_bit(state, legal))
-            total += state[board.SCORE]
+                _, legal, over, _ = board.step(trial, any_bit(trial, legal))
+            total += trial[board.SCORE]
         values[action] = total / games
     return pick(values, order)
 
@@ -75,7 +73,7 @@ class Random(KernelPlayer):
     remembers = True
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
-        return choose_any, (way.rows, way.cols)
+        return choose_any, None
 
 
 class Rollout(KernelPlayer):
@@ -100,4 +98,5 @@ class Rollout(KernelPlayer):
         self.games = integer("games", games, 1)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
-        return value_by_games, (way.rows, way.cols, self.games, np.arange(4))
+        trial = board.new_states(1, way.rows, way.cols)[0]
+        return value_by_games, (self.games, np.arange(4), trial)

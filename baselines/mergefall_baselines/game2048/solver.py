@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048 import reference
+from mergefall.game2048.board import cells_in
 from mergefall.game2048.packed import line_table, pack
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel
@@ -164,8 +165,8 @@ def _track(layers: range, rows: int, cols: int, doing: str) -> Iterable[int]:
 
 
 @kernel
-def decide(cells, memory, values, table):
-    decision_values(pack(cells, table.rows, table.cols), table, values)
+def decide(state, memory, values, table):
+    decision_values(pack(cells_in(state), table.rows, table.cols), table, values)
     return np.argmax(values)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import landing
+from mergefall.tetris.game import columns_in, queued
 from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Terms, kernels_of
@@ -109,10 +110,10 @@ def greedy_kernels(terms: Terms, slides: bool, reachable: bool, by_priority: boo
         return best(columns, piece, rows, clear_first, weights, memo, scratch, values)[0]
 
     @kernel(forceinline=True)
-    def decide(columns, queue, memory, values, settings):
-        columns, values, settings = unowned((columns, values, settings))
+    def decide(state, memory, values, settings):
+        state, values, settings = unowned((state, values, settings))
         values[:] = -np.inf
-        return choose(columns, settings[0] + (np.int64(queue) & 15), values, settings)
+        return choose(columns_in(state), settings[0] + queued(state, 0), values, settings)
 
     return choose, decide
 

@@ -1,6 +1,6 @@
 """Tetris by keys for `KernelPlayer`, and the player that presses the keys for another one's placements.
 
-A decision kernel of this game sees the whole state: decide(state, memory, values, settings) -> key.
+The choice of a decision kernel of this game is a key.
 """
 
 from __future__ import annotations
@@ -72,7 +72,6 @@ FORM = FORMS["keys"] = Form(
     start=_start,
     loop=episode_loop(_turn, 0),
     shift=0,
-    signature=STATE_FORM.signature,
     entry=STATE_FORM.entry,
     ways=lambda rules: (rules,),
     read=reader(("board", "piece", "place", "status"), game.STORAGE),

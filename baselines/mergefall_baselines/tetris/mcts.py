@@ -53,6 +53,7 @@ class Settings(NamedTuple):
     rewards: float  # what a line counts, 1 or 0
     weights: NDArray[np.float64]  # of the heuristic whose terms of a move count; empty without one
     memory: NDArray[np.uint64]  # [8], scratch: what the leaf's player remembers
+    asked: NDArray[np.uint64]  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
 
@@ -130,14 +131,16 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
     def leaf(state, values, game):
         game.memory[:] = U(0)
         observe(game.memory, state[QUEUE], np.int64(state[KNOWN]), 0)
-        decide(state[COLUMNS:], state[QUEUE], game.memory, values, game.leaf)
+        game.asked[states.QUEUE] = state[QUEUE]
+        copy(state[COLUMNS:], states.columns_in(game.asked))
+        decide(game.asked, game.memory, values, game.leaf)
 
     search, select, conclude = tree_kernels(advance, is_legal, leaf)
 
     @kernel
-    def decide_by_tree(columns, queue, memory, values, settings):
+    def decide_by_tree(state, memory, values, settings):
         tree, plan, own = settings
-        write_root(columns, queue, memory, tree.states[0], own)
+        write_root(states.columns_in(state), state[states.QUEUE], memory, tree.states[0], own)
         search(tree, plan, own)
         return placement_of(tree.states[0], conclude(tree, plan, own, values), own)
 
@@ -217,6 +220,7 @@ class Mcts(TreeSearch):
             rewards=1.0 if self.rewards else 0.0,
             weights=heuristic.weight_vector() if heuristic else np.zeros(0),
             memory=np.zeros(MEMORY, U),
+            asked=way.new_states(1)[0],
             leaf=own,
         )
 

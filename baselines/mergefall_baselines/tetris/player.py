@@ -1,19 +1,11 @@
-"""Tetris for `KernelPlayer`: how observations become states, and how a decision kernel sees them.
+"""Tetris for `KernelPlayer`: how observations become states, and the entry that calls its decision kernels.
 
-A player brings a decision kernel for the rules that it plays by:
+Their choice is a placement, packed as in `mergefall.tetris.placements`; their memory is that of `memory.py`.
 
-    decide(columns, queue, memory, values, settings) -> placement
-
-- `columns`: uint64[cols], the board (`mergefall.tetris.field`).
-- `queue`: uint64, the ids of the known pieces, 4 bits each, the current piece lowest.
-- `memory`: uint64[9], what the player remembers (`memory.py`).
-- `values`: float64[n_actions], filled by the kernel; -inf where illegal.
-- `settings`: whatever the kernel needs: numbers, booleans, contiguous arrays, None, or tuples of them.
-- `placement`: the chosen one, packed as in `mergefall.tetris.placements`.
-
-With hold, the kernel decides twice: once on the queue as it is, and once with the other piece that may be placed in
-front. The better value counts; ties go to the queue as it is. So that both look equally far, it is not shown the last
-piece of the queue, except where the first piece of the queue is the one to place: its rules have `preview` − 1.
+With hold, the entry lets a kernel decide twice: once on the queue as it is, and once with the other piece that may be
+placed in front. The better value counts; ties go to the queue as it is. So that both look equally far, the kernel is
+not shown the last piece of the queue, except where the first piece of the queue is the one to place: its rules have
+`preview` − 1. A kernel that sees both choices itself belongs to `STATE_FORM`.
 """
 
 from __future__ import annotations
@@ -36,7 +28,7 @@ from mergefall.words import draw
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
-from mergefall_baselines.entry import VALUES, WORDS, call, settings_at
+from mergefall_baselines.entry import call, settings_at
 from mergefall_baselines.kernel_player import (
     FORMS,
     GO_ON,
@@ -88,22 +80,24 @@ def _entry(signature: Any) -> Kernel:
     @kernel
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
-        columns, queue, last = game.columns_in(state), state[game.QUEUE], game.settings_of(state)[2]
+        queue, last = state[game.QUEUE], game.settings_of(state)[2]
         observe(memory, queue, 1 + last, np.int64(state[game.HOLD]))
         decide, own = settings_at(settings, settings_type)
         if game.choices_of(state) == 1:
-            placement = call(decide, decide_type, (columns, queue, memory, values, own))
+            placement = call(decide, decide_type, (state, memory, values, own))
             return UNDECIDED if has_nonsense(values) else placement
         n, unseen = values.size // 2, COUNTS + game.queued(state, last)
         others = queue >> U(4)
         memory[unseen] -= U(1)
         if state[game.HOLD]:
             others = (others & U((1 << 4 * (last - 1)) - 1)) << U(4) | state[game.HOLD] - U(1)
-        known = queue & U((1 << 4 * last) - 1)
-        placement = call(decide, decide_type, (columns, known, memory, values[:n], own))
+        state[game.QUEUE] = queue & U((1 << 4 * last) - 1)
+        placement = call(decide, decide_type, (state, memory, values[:n], own))
         if state[game.HOLD] == 0:
             memory[unseen] += U(1)
-        other = call(decide, decide_type, (columns, others, memory, values[n:], own))
+        state[game.QUEUE] = others
+        other = call(decide, decide_type, (state, memory, values[n:], own))
+        state[game.QUEUE] = queue
         if state[game.HOLD]:
             memory[unseen] += U(1)
         if has_nonsense(values):
@@ -189,7 +183,6 @@ FORM = FORMS["tetris"] = Form(
     start=game.start,
     loop=episode_loop(_turn, ACTION_SHIFT),
     shift=ACTION_SHIFT,
-    signature=lambda settings: types.int64(WORDS, types.uint64, WORDS, VALUES, settings),
     entry=lambda signature, rules: _entry(signature),
     ways=_ways,
     read=reader(("board", "piece")),
@@ -197,9 +190,8 @@ FORM = FORMS["tetris"] = Form(
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
 )
-STATE_FORM = replace(  # decision kernels see the whole state: decide(state, memory, values, settings) -> placement
+STATE_FORM = replace(  # without the memory and the two decisions of the entry
     FORM,
-    signature=lambda settings: types.int64(WORDS, WORDS, VALUES, settings),
     entry=lambda signature, rules: _state_entry(signature),
     ways=lambda rules: (_plain(rules),),
 )

@@ -17,6 +17,7 @@ import numpy as np
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.tetris.field import copy, place, put
+from mergefall.tetris.game import QUEUE, columns_in
 from mergefall.tetris.heuristics import MEMO, Kernels
 from mergefall.tetris.heuristics.base import Terms, kernels_of
 from mergefall.tetris.pieces import HEIGHTS
@@ -267,9 +268,9 @@ def search_kernel(shape: Shape) -> Kernel:
     node = _node_kernel(shape, prepare, play, listed, best_leaf)
 
     @kernel
-    def decide(columns, queue, memory, values, settings):
+    def decide(state, memory, values, settings):
         ctx, exact = settings
-        c, level = read(ctx), np.int64(0)
+        c, level, columns, queue = read(ctx), np.int64(0), columns_in(state), state[QUEUE]
         values[:] = -np.inf
         copy(columns, board_at(level, c))
         prepare(columns, c.rows, memo_at(level, c))

@@ -102,8 +102,9 @@ def rollout_kernel(terms: Terms | None, slides: bool, reachable: bool) -> Kernel
         return points
 
     @kernel
-    def decide(columns, queue, memory, values, settings):
+    def decide(state, memory, values, settings):
         games, rules, _, scratch, _ = settings
+        columns, queue = game.columns_in(state), state[game.QUEUE]
         first, rows, _, drawn, _, distribution = rules
         placements, _, _, weights, _ = scratch
         values[:] = -np.inf

@@ -155,6 +155,13 @@ def flat_cells(state, rows, cols):
 
 
 @kernel
+def cells_in(state):
+    """`flat_cells` of a state, which knows its size."""
+    rows, cols, _ = shape_of(state)
+    return flat_cells(state, rows, cols)
+
+
+@kernel
 def status(cells, rows, cols, goal):
     """(action mask, whether the game is over, largest rank) of flat cells."""
     top = 0

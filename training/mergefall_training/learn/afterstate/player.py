@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.checks import number
 from mergefall.kernels import kernel
+from mergefall.tetris.game import columns_in, queued
 from mergefall.tetris.placements import action_of, list_placements
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Arrays, Kernel, Options
@@ -90,10 +91,10 @@ def layers_of(arrays: Arrays, inputs: int) -> Layers:
 
 
 @kernel
-def decide_tetris(columns, queue, memory, values, settings):
+def decide_tetris(state, memory, values, settings):
     """Value each placement at r + γV(afterstate), a fatal one at −inf; the first legal one wins if all are fatal."""
     (first, rows, slides, reach, clear_first, payments), gamma, layers, after, terms, placements = settings
-    piece, chosen, highest = first + (np.int64(queue) & 15), -1, -np.inf
+    columns, piece, chosen, highest = columns_in(state), first + queued(state, 0), -1, -np.inf
     values[:] = -np.inf
     for placement in placements[: list_placements(columns, piece, slides, reach, placements)]:
         action = action_of(placement)
