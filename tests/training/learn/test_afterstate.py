@@ -131,7 +131,7 @@ def test_the_model_is_the_mean_of_the_networks():
 
 def test_a_run_begins_with_what_another_has_learnt(tmp_path):
     train(tmp_path, config(), progress=False)
-    _, state, _ = read_checkpoint(tmp_path)
+    state = read_checkpoint(tmp_path)[1]
     learner = Learner(config(warm_start=str(tmp_path), learning_rate=0.5), "cpu")
     learner.begin()
     for name, part in learner.layers.state_dict().items():

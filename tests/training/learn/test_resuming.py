@@ -1,8 +1,13 @@
 """A run of any learner that was killed, wherever it was, ends where an unbroken one ends."""
 
+import itertools
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
+from mergefall_baselines import arrays
 from mergefall_baselines.arrays import read_arrays
+from mergefall_training import files
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.ntuple import train as ntuple_train
 from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_curve, train
@@ -81,10 +86,43 @@ def test_a_killed_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, name):
             with pytest.raises(Killed):
                 train(tmp_path / "broken", config, resume=True, progress=False)
     train(tmp_path / "broken", config, resume=True, progress=False)
-    (curve, files), (expected, whole) = ends(tmp_path / "broken"), ends(tmp_path / "whole")
+    assert len(assert_equal_ends(tmp_path / "broken", tmp_path / "whole")) > 3
+
+
+def assert_equal_ends(broken, unbroken):
+    """Checks that two runs left the same; returns their curve."""
+    (curve, found), (expected, whole) = ends(broken), ends(unbroken)
     assert curve == expected
-    assert len(curve) > 3
-    for arrays, others in zip(files, whole, strict=True):
-        assert arrays.keys() == others.keys()
-        for key, array in arrays.items():
-            np.testing.assert_array_equal(array, others[key], strict=True)
+    for one, other in zip(found, whole, strict=True):
+        assert one.keys() == other.keys()
+        for key, array in one.items():
+            np.testing.assert_array_equal(array, other[key], strict=True)
+    return curve
+
+
+def test_a_run_killed_at_any_write_ends_as_an_unbroken_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(ntuple_train, "ROUND", 500)
+    config, whole_file = RUNS["ntuple"](), arrays.whole_file
+    train(tmp_path / "whole", config, progress=False)
+    for last in itertools.count(1):
+        written = itertools.count(1)
+
+        @contextmanager
+        def whole_until_the_last(path, written=written, last=last):
+            with whole_file(path) as temporary:
+                yield temporary
+            if next(written) == last:
+                raise Killed
+
+        folder = tmp_path / str(last)
+        with monkeypatch.context() as patch:
+            for module in (arrays, files):
+                patch.setattr(module, "whole_file", whole_until_the_last)
+            try:
+                train(folder, config, progress=False)
+                break
+            except Killed:
+                pass
+        train(folder, config, resume=True, progress=False)
+        assert_equal_ends(folder, tmp_path / "whole")
+    assert last > 4 * 3  # each evaluation writes three files at least

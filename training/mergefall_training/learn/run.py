@@ -1,26 +1,27 @@
 """The folder of a training run: its configuration, learning curve, models and checkpoint.
 
     config.json      algorithm, environment, hyper-parameters, seed, versions, digests of the user's own code and models
-    curve.jsonl      a header, then a line for each evaluation
-    best.npz         the model with the highest mean in an evaluation so far (`models.py`)
-    model.npz        the model at the last evaluation
-    checkpoint.npz   everything that resuming from the last evaluation needs
+    model.npz        the model at the last evaluation (`models.py`)
+    best.npz         the model with the highest mean in an evaluation so far
+    checkpoint.npz   everything that resuming from the last evaluation needs, the curve up to it included
+    curve.jsonl      the curve to read: a header, then a line for each evaluation
     tensorboard/     logs of the algorithm
     lock             held by the process that trains
 
-Each file is written whole, so a run may be killed at any moment; it resumes from the last checkpoint.
+Each file is written whole, and in this order, so a run may be killed at any moment: it resumes from the last
+checkpoint, and has ended if its curve has.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib import metadata
 from inspect import signature
 from operator import attrgetter
@@ -164,7 +165,7 @@ class Run:
         return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
 
     def evaluate(self, step: int, arrays: Arrays, network: Options, figures: Mapping[str, float]) -> Point:
-        """Evaluate a model: write `model.npz`, play, add to the curve; write `best.npz` if it is the best so far.
+        """Evaluate a model: write `model.npz`, play, and write `best.npz` if it is the best so far.
 
         Args:
             arrays, network: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
@@ -197,24 +198,31 @@ class Run:
         if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
         self.points.append(point)
+        return point
+
+    def _write_curve(self) -> None:
+        config = self.config
         curve = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
         lines = [curve | {"seed": config.seed}, *map(asdict, self.points)]
         write_whole(self.folder / "curve.jsonl", "".join(f"{json_text(line)}\n" for line in lines).encode())
-        return point
 
     def save_checkpoint(self, step: int, state: Options) -> None:
-        """Write everything that resuming from here needs: nested data, as `models.flatten` takes it."""
+        """Write everything that resuming from here needs, nested data as `models.flatten` takes it, and the curve."""
         tree, arrays = flatten(dict(state))
-        spec = {"step": step, "seconds": self.seconds, "state": tree}
+        curve, _ = flatten([asdict(point) for point in self.points])
+        spec = {"step": step, "seconds": self.seconds, "curve": curve, "state": tree}
         write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
+        self._write_curve()
 
     def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
         """(step, state) of the last checkpoint, None if there is none; forgets later evaluations."""
         step, state, self._before = -1, None, 0.0
         if (self.folder / "checkpoint.npz").exists():
-            step, state, self._before = read_checkpoint(self.folder)
+            step, state, self._before, points = read_checkpoint(self.folder)
+            self.points = points or self.points  # version 0.1.0 kept none
         self._begun = perf_counter()
         self.points = [point for point in self.points if point.step <= step]
+        self._write_curve()
         return None if state is None else (step, state)
 
     def fitting(self) -> AbstractContextManager[None]:
@@ -314,13 +322,14 @@ def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
         return made(Config, record)
 
 
-def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float]:
-    """(step, state, seconds) of the last checkpoint of the run in a folder; `state` is the learner's."""
+def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float, list[Point]]:
+    """(step, state, seconds, curve) of the last checkpoint of the run in a folder; `state` is the learner's."""
     path = Path(folder) / "checkpoint.npz"
     spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
     step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
     with in_place(f"{path} holds no state of a learner", (ValueError, LookupError, TypeError)):
-        return step, unflatten(spec["state"], arrays), seconds
+        curve = [made(Point, record) for record in unflatten(spec.get("curve", []), {})]
+        return step, unflatten(spec["state"], arrays), seconds, curve
 
 
 def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
@@ -329,7 +338,14 @@ def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
     records = read_lines(path, "evaluations")[0][1:]  # after the header
-    return in_places(f"{path}, line", partial(made, Point), records, 2)
+    return in_places(f"{path}, line", _point, records, 2)
+
+
+def _point(record: dict[str, Any]) -> Point:
+    """A line of a curve. Null stands for what JSON lacks: an infinite mean (no game ended), or the ends of one game."""
+    beyond = math.nan if record.get("low") is None else math.inf
+    missing = {"mean": math.inf, "low": math.nan, "high": beyond}
+    return made(Point, {name: missing.get(name) if value is None else value for name, value in record.items()})
 
 
 # What evaluations are compared by: the mean; then, as without a death it is infinite, the interval's lower end.

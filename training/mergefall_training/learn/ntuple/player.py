@@ -62,7 +62,7 @@ def prune(network: TupleNetwork, folder: str | os.PathLike[str], entries: int) -
     equal to the last one stay too. Raises ValueError if the checkpoint has no such sums, or another network's.
     """
     integer("entries", entries, 1)
-    _, state, _ = read_checkpoint(folder)
+    state = read_checkpoint(folder)[1]
     if not len(state["coherence"]) or len(state["touched"]) != -(-network.weights.size // 8):
         raise ValueError(f"{folder} holds no errors of this network's entries; expected a run with temporal coherence")
     touched = touched_entries(state["touched"], network.weights.size)
