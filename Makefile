@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-c
 
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, as in many containers, each process compiles PyTorch's modules anew
 
-.PHONY: compare test setup slow browser site bench perft strength lint exact-3x3 wheel clients oldest clean-cache
+.PHONY: compare test setup slow checked browser site bench perft strength lint exact-3x3 wheel clients oldest clean-cache
 
 compare: $(VENV)/.players  ## play every kind of player and show a table with intervals, and plots, in results/quick
 	$(BIN)/mergefall compare quick --out results/quick --workers $(WORKERS)
@@ -33,6 +33,11 @@ $(VENV)/.developers: $(VENV)/.players
 slow: setup  ## the tests that make test leaves out, whole notebooks included, but those on 3×3 (make exact-3x3): minutes
 	MERGEFALL_SLOW=1 $(BIN)/python -m pytest -n $(WORKERS) -m slow tests
 	$(BIN)/python -m pytest -n $(WORKERS) --nbmake notebooks
+
+checked: export NUMBA_BOUNDSCHECK = 1
+checked: setup  ## kernels that check bounds: the tests of environments and players, and 20,000 cases of hostile input
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/envs tests/baselines
+	WORKERS=$(WORKERS) $(BIN)/python tests/fuzz.py 20000
 
 browser: setup  ## the page of `mergefall report`, and the site if it is built, in Chromium; apt installs it if there is none
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
-from mergefall.checks import MOST_COUNTED, integer, made_of, typed
+from mergefall.checks import MOST_COUNTED, array, integer, made_of, typed
 from mergefall.env import GameEnv, Games
 from mergefall.games import each
 from mergefall.kernels import direct
@@ -221,7 +221,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
     def _checked_actions(self, actions: Any) -> NDArray[np.int64]:
-        actions = np.asarray(actions)
+        actions = array("actions", actions, f"integers of shape ({self.num_envs},)")
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             shape = list(actions.shape)
             raise ValueError(f"actions are {actions.dtype}{shape}; expected integers of shape ({self.num_envs},)")
