@@ -197,7 +197,7 @@ class KernelPlayer(Player):
         """Set the attributes that copies and pickles do not take over."""
         self._lock, self._call = threading.RLock(), Caller()
         self._made: dict[Hashable, Any] = {}
-        self._held: dict[Any, Array] = {}  # arrays that kernels know by address
+        self._kept: dict[Any, Array] = {}  # arrays that kernels know by address
 
     def __getstate__(self) -> dict[str, Any]:
         renewed = object.__new__(type(self))
@@ -228,7 +228,7 @@ class KernelPlayer(Player):
             decide, settings = self.decider(way, exact)
             signature = signature_of(numba.typeof(settings))
             words = np.array([int(address_of(decide, signature)), *words_of(settings)], np.uint64)
-            return address_of(self.form.entry(signature, way), ENTRY), self._hold(words)
+            return address_of(self.form.entry(signature, way), ENTRY), self._keep(words)
 
         return self._once(("entry", way, exact), make)
 
@@ -238,17 +238,17 @@ class KernelPlayer(Player):
             self._made[key] = make()
         return self._made[key]
 
-    def _hold(self, array: Array) -> np.uint64:
+    def _keep(self, array: Array) -> np.uint64:
         """The address of an array, which the player keeps alive."""
-        self._held[array.ctypes.data] = array
+        self._kept[array.ctypes.data] = array
         return np.uint64(array.ctypes.data)
 
     def _context(self, kind: np.dtype[np.void], **fields: Any) -> np.uint64:
         """The address of a record of a search's numbers, and of the addresses of its arrays."""
         record = np.zeros(1, kind)
         for name, value in fields.items():
-            record[name] = self._hold(value) if isinstance(value, np.ndarray) else value
-        return self._hold(record)
+            record[name] = self._keep(value) if isinstance(value, np.ndarray) else value
+        return self._keep(record)
 
     def _check_heuristic(self) -> None:
         """Raises what a user's function raised in the search."""
@@ -403,7 +403,7 @@ class KernelPlayer(Player):
                 search()
                 chunk *= 2  # `Caller` goes by the time of the last ones
             else:
-                deepen(search, self.time_limit, self._held[self._held[settings][1]], *results)
+                deepen(search, self.time_limit, self._kept[self._kept[settings][1]], *results)
 
     def _memory(self, state: Any, count: int, episode_start: Any) -> NDArray[np.uint64]:
         """The memory before `count` decisions, uint64[count, memory_words]: a copy, so that `state` stays as it is."""

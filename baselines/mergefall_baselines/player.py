@@ -135,7 +135,7 @@ class Player:
         return self.values(observation).max(axis=-1)
 
     def search_values(self, observation: Any) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """What a search needs of a batch of leaves: (`values`, `board_values`).
+        """The values of a batch of leaves, for a search: (`values`, `board_values`).
 
         The second is None if a board is worth as much as its best action.
         """

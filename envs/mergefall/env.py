@@ -25,14 +25,14 @@ FIRST = np.zeros(1, np.int64)  # the games of a single environment, by index
 
 
 class Games:
-    """What the single environment and the batch have in common. Arrays of a batch begin with an axis for its games."""
+    """The part of the single environment that the batch shares. Arrays of a batch begin with an axis for its games."""
 
     rules: Any
     _states: NDArray[np.uint64]
     _pool: Array
 
     def _own(self, array: Array) -> Any:
-        """What an array for all rows of `_states` holds for the caller: of a single environment the first element."""
+        """The caller's part of an array with a row for each game; a single environment returns its only row."""
         return array
 
     def set_starts(self, pool: Sequence[Options] | None) -> None:
@@ -68,7 +68,7 @@ class Games:
 
 
 class Pictures:
-    """What shows one game, the first row of `_states`."""
+    """Pictures of one game, the first row of `_states`."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
     title: ClassVar[str]  # of the window
@@ -118,8 +118,8 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
     """
 
     rules_type: ClassVar[Any]  # the game's `Rules`
-    _hold: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
-    derived: ClassVar[tuple[str, ...]]  # the attributes that `_hold` sets
+    _bind: Any  # () makes what reaches the state fastest: views of it, the compiled step. Copies and pickles call it
+    derived: ClassVar[tuple[str, ...]]  # the attributes that `_bind` sets
     _look: Any  # () -> (observation, info) after a reset
     _play: Any  # (action) -> what `step` returns without shaping and pictures
 
@@ -142,7 +142,7 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         self._plain = shaping is None and render_mode is None
         self._pool = self.rules.pool(None)
         self._states = self.rules.new_states(1)
-        self._hold()
+        self._bind()
 
     def reset(self, *, seed: int | None = None, options: Options | None = None) -> tuple[Observation, Info]:
         """Begin an episode: (observation, info).
@@ -182,7 +182,7 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         return 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
 
     def _finish(self, before: float, played: Any) -> Any:
-        """What `step` returns with shaping or pictures; `before`: what `_prepare` returned."""
+        """The returns of `step` with shaping or pictures; `before` is Φ, from `_prepare`."""
         self._show()
         if self.shaping is None:
             return played
@@ -224,4 +224,4 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._hold()
+        self._bind()

@@ -27,7 +27,7 @@ NO_RULES = ("shaping", "render_mode")  # arguments of every environment besides 
 
 
 class Environment(NamedTuple):
-    """What registration needs: the package of the game, which has `rules.py`, `env.py` and `vector_env.py`.
+    """A line of the table: the package of the game, which has `rules.py`, `env.py` and `vector_env.py`.
 
     - `kind`: the environments are its classes `{kind}Env` and `{kind}VectorEnv`.
     - `players`: the first part of the names of players that play here by default; empty for none.

@@ -255,7 +255,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
 
     def observations(self) -> Any:
-        """What all games show now: the batched observation that the last reset or step returned."""
+        """The batched observation of all games now, as the last reset or step returned it."""
         seen = self.rules.seen(self.num_envs)
         self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
         return self.rules.shown(seen)[0]

@@ -30,7 +30,7 @@ SCORE, LOG2, GOAL = range(3)  # the rewards, in the order of `Rules.reward`
 
 
 class Seen(NamedTuple):
-    """What n games show after a step: the columns of Gymnasium's batched returns.
+    """The outputs of a step of n games: the columns of Gymnasium's batched returns.
 
     - `cells: uint64[n, words]`: the words of the states that hold the ranks (a kernel copies words faster than bytes).
     - `masks: uint32[n]`: the four bytes of each action mask.

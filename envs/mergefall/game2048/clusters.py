@@ -69,7 +69,7 @@ class Fracture:
 
 @dataclass(frozen=True)
 class MoveComparison:
-    """What a move did to the clusters of tiles. A merged tile is new.
+    """The changes that a move made to the clusters of tiles. A merged tile is new.
 
     Attributes:
         legal: whether the board changed.
@@ -127,7 +127,7 @@ def fracture(ranks: ArrayLike) -> Fracture:
 
 
 def compare_move(before: ArrayLike, action: int) -> MoveComparison:
-    """What a move (0 up, 1 right, 2 down, 3 left) does to the clusters of a board, before the random new tile.
+    """Compare the clusters of a board before and after a move (0 up, 1 right, 2 down, 3 left), without the new tile.
 
     Raises ValueError for a bad board or action. An illegal move changes nothing.
 

@@ -120,7 +120,7 @@ class Game2048Env(GameEnv):
     rules_type, canvas_type = Rules, Canvas
     derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
 
-    def _hold(self) -> None:
+    def _bind(self) -> None:
         self._cells = core.cells_of(self._states[0], self.rules.rows, self.rules.cols)
         self._numbers = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
         self._lines = packed.lines_for(self.rules.rows, self.rules.cols)

@@ -304,7 +304,7 @@ def two_tiles(stream):
 
 @kernel(inline="always")
 def status(board, goal):
-    """What `board.status` returns, of a packed 4×4 board."""
+    """Like `board.status`, for a packed 4×4 board."""
     top = top_rank(board)
     mask = legal_mask(board)
     over = (mask == 0) | ((goal > 0) & (top >= goal))

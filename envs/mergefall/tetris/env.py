@@ -60,7 +60,7 @@ class PieceGame(Games):
     _limit: int
     derived = "_seen", "_numbers", "_counts", "_mask", "_board", "_queue", "_others", "_chosen", "_advance", "_peek"
 
-    def _hold(self) -> None:
+    def _bind(self) -> None:
         rules = self.rules
         self._seen = seen = rules.seen(1)
         (shown, _), self._mask, self._numbers = rules.shown(seen), seen.masks[0], seen.numbers[0]
