@@ -17,7 +17,8 @@ it. Its fields:
     episodes, seed         number of games, and the first game's seed (null, "?" in tables: not recorded)
     training_seed          of the agent that played, where it was trained
     figure                 the quantity: score, lines, wins, or what a game lost against perfect play
-    mean, low, high        value and 95 % interval (`interval`; default: bootstrap), or `error` for mean ± error
+    mean, low, high        value and 95 % interval (`interval`; default: bootstrap), or `error` for mean ± error;
+                           where no game ended, `mean` is null and `low` all that is known
     unit, decimals         how they are printed: "k", "M" or ""; default three significant digits
     rates                  tile -> [per cent, low, high], with Wilson's interval
     against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's
@@ -67,12 +68,13 @@ def number(value: float, record: Record) -> str:
 
 def value(record: Record, what: str = "") -> str:
     """The record's mean with its interval, such as `64.8k [63.0, 66.6]`, and what it is a mean of."""
-    if record.get("mean") is None:
-        return record.get("reported", "")
+    if record.get("mean") is None:  # no game ended
+        low = record.get("low")
+        return record.get("reported", "") if low is None else f"above {number(low, record)}{record['unit']}"
     text = number(record["mean"], record) + record["unit"]
     if "error" in record:
         text += f" ± {number(record['error'], record)}"
-    if "low" in record:
+    if record.get("high") is not None:
         text += f" [{number(record['low'], record)}, {number(record['high'], record)}]"
     return text + what + (f" ({record['interval']})" if "interval" in record else "")
 

@@ -68,7 +68,7 @@ def test_records_are_whole():
         assert required <= record.keys(), record
         assert record.keys() - required - optional <= {"kind", "id", "question", "options", "env_kwargs", "version"}
         assert datetime.date.fromisoformat(record["date"])
-        if "low" in record:
+        if "high" in record:
             assert record["low"] <= record["mean"] <= record["high"], record
         for mean, low, high in record.get("against", {}).values():
             assert mean is None or low <= mean <= high, record

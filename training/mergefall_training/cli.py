@@ -196,12 +196,11 @@ def advise(
         file: File with a position on each line.
         json: Print JSON objects with `position` and `actions`, the best action first; a fatal one has the value null.
     """
-    import math
     from dataclasses import asdict
-    from json import dumps
 
     from mergefall.checks import in_place
 
+    from mergefall_training.files import json_text
     from mergefall_training.play.advice import Adviser
 
     if positions and file:
@@ -218,8 +217,7 @@ def advise(
             choices = adviser.choices(position)
         text = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices) or "no legal action"
         if json:
-            actions = [asdict(c) | {"value": c.value if math.isfinite(c.value) else None} for c in choices]
-            text = dumps({"position": position, "actions": actions})
+            text = json_text({"position": position, "actions": list(map(asdict, choices))})
         print(text, flush=True)
 
 

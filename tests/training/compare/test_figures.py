@@ -5,8 +5,11 @@ import json
 import pytest
 from mergefall_training import cli
 from mergefall_training.compare.figures import FILE, figure_file, write_figures
+from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play.evaluation import Evaluation, evaluate
+from mergefall_training.play.records import Header, TetrisEpisode, VersusEpisode
+from mergefall_training.play.statistics import exponential_mean
 
 from ... import commands
 from ...figures import table
@@ -81,6 +84,43 @@ def test_agents_that_were_trained_alike_are_one_record(clone):
     assert (record["label"], record["training_seed"], record["interval"]) == ("agent", "0–1", "Student, 2 runs")
     assert record["mean"] == pytest.approx(sum(one.mean().value for one in games) / 2)
     assert record["runs"] == [f"{one.mean().value / 1000:.1f}" for one in games]
+
+
+def strictly_read(file):
+    """The records, of which none holds what JSON lacks."""
+    lines = file.read_text().splitlines()
+    return [json.loads(line, parse_constant=pytest.fail) for line in lines[1:]]
+
+
+@pytest.mark.parametrize("end", [False, True])
+def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
+    header = Header("tetris/bcts", {}, "mergefall/Tetris-v0", {"rows": 20}, 100, "0")
+    games = [TetrisEpisode(seed, 40, 100, end, 0.1, lines=40, pieces=100) for seed in range(4)]
+    write_figures(
+        clone, "tetris-controllers/mine", [ContestResult("mine", [Row("mine", Evaluation(header, games))])], "x"
+    )
+    (record,) = strictly_read(clone)
+    low = exponential_mean(160, 0).low
+    assert (record["mean"], record["low"]) == ((40.0, 40.0) if end else (None, pytest.approx(low, rel=1e-5)))
+    assert ("high" in record) == end
+    text = table("tetris-controllers", read(clone))
+    assert ("| 40.0 [40.0, 40.0] |" if end else f"| above {low:.1f} |") in text
+
+
+def test_a_league_is_judged_by_ratings(clone, tmp_path):
+    header = Header("tetris/keys", {}, "mergefall/TetrisVersus-v0", {"opponent": "x"}, 100, "0")
+    games = {
+        pair: Evaluation(
+            header, [VersusEpisode(s, 1, 9, True, 0.1, lines=1, pieces=1, attack=1, won=won) for s in (0, 1)]
+        )
+        for pair, won in {("a", "b"): 1, ("b", "a"): -1}.items()
+    }
+    league = LeagueResult.of("both", games, "b")
+    write_figures(clone, "versus/mine", [league], "x")
+    for record in strictly_read(clone):
+        rating = league.ratings[record["label"]]
+        assert (record["figure"], record["episodes"], record["interval"]) == ("Elo", 4, "Bayesian bootstrap")
+        assert record["mean"] == pytest.approx(rating.value, rel=1e-5)
 
 
 @pytest.mark.parametrize("key", ["mine", "a/b/c", "/mine", "trees/"])

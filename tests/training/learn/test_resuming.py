@@ -1,7 +1,10 @@
 """A run of any learner that was killed, wherever it was, ends where an unbroken one ends."""
 
 import itertools
+import json
+import math
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ from mergefall_baselines.arrays import read_arrays
 from mergefall_training import files
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.ntuple import train as ntuple_train
-from mergefall_training.learn.run import CHECKPOINT, Config, Run, read_curve, train
+from mergefall_training.learn.run import CHECKPOINT, Config, Point, Run, open_run, read_curve, train
 
 from tests.training.learn.small_runs import (
     FIELD,
@@ -98,6 +101,25 @@ def assert_equal_ends(broken, unbroken):
         for key, array in one.items():
             np.testing.assert_array_equal(array, other[key], strict=True)
     return curve
+
+
+def test_what_json_lacks_is_kept(tmp_path):
+    """The infinite mean of a run in which no game ended, the ends of one game, and a learner's infinite numbers."""
+    ends, state = {"mean": math.inf, "low": 5.0, "high": math.inf}, {"best": -math.inf, "array": np.arange(3)}
+    point = Point(step=0, seconds=1.0, episodes=3, headline="lines", **ends, capped=3, tiles={}, figures={"loss": 1.5})
+    points = [point, replace(point, step=9, mean=7.0, low=math.nan, high=math.nan)]
+    with open_run(tmp_path, RUNS["cma-es"](), progress=False) as run:
+        run.points = points
+        run.save_checkpoint(9, state)
+    for line in (tmp_path / "curve.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=pytest.fail)
+    with np.load(tmp_path / "checkpoint.npz") as entries:
+        json.loads(entries["description"].tobytes(), parse_constant=pytest.fail)
+    with open_run(tmp_path, RUNS["cma-es"](), resume=True, progress=False) as run:
+        assert str(run.points) == str(points)  # NaN is not equal to itself
+        run.points = []
+        assert str(run.load_checkpoint()) == str((9, state))
+        assert str(run.points) == str(points)
 
 
 def test_a_run_killed_at_any_write_ends_as_an_unbroken_one(tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ A record is a line of `training/figures.jsonl`; `tests/figures.py` there describ
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from datetime import date
@@ -76,17 +77,15 @@ def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
 
 
 def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
-    row, runs = line.rows[0], len(line.rows)
-    evaluation, header, summary = row.evaluation, row.evaluation.header, row.summary
-    wins, thousands = evaluation.headline == "wins", line.mean.value >= 1000
-    means, against = [], {}
+    row, runs, header = line.rows[0], len(line.rows), line.rows[0].evaluation.header
+    figure, mean, interval = contests[0].figure(line)
+    thousands = (mean.value if math.isfinite(mean.value) else mean.low) >= 1000
+    against = {}
     for contest in contests:
-        mean = next(other.mean for other in contest.lines if other.label == line.label)
-        mean = [float(f"{number:.6g}") for number in (mean.value, mean.low, mean.high)]
-        if rate := (contest.adversary or {}).get("rate"):
-            against[f"{rate:g}"] = mean
-        else:
-            means = mean
+        _, estimate, _ = contest.figure(next(other for other in contest.lines if other.label == line.label))
+        numbers = estimate.value, estimate.low, estimate.high  # infinite where no game ended, NaN for ends of one game
+        known = [float(f"{number:.6g}") if math.isfinite(number) else None for number in numbers]
+        against[f"{(contest.adversary or {}).get('rate', 0):g}"] = known
     record = {
         "label": line.label,
         "player": header.player,
@@ -94,21 +93,20 @@ def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
         "env": header.env_id,
         "env_kwargs": header.env_kwargs,
         "cap": header.max_episode_steps,
-        "episodes": summary.episodes,
-        "seed": summary.first_seed,
-        "figure": "share of games won" if wins else evaluation.headline,
+        "episodes": contests[0].games_of(row),
+        "seed": row.summary.first_seed,
+        "figure": figure,
         "mean": None,
-        **dict(zip(("mean", "low", "high"), means, strict=bool(means))),
+        **dict(zip(("mean", "low", "high"), against.pop("0", ()), strict=False)),
         "unit": "k" if thousands else "",
         "against": against,
-        "ms": None if against else float(f"{summary.ms_per_move:.2g}"),
+        "ms": None if against else float(f"{row.summary.ms_per_move:.2g}"),
+        "interval": interval,
     }
     if runs > 1:
         record["training_seed"] = f"{row.training_seed}–{line.rows[-1].training_seed}"
-        record["interval"] = f"Student, {runs} runs"
         record["runs"] = [f"{mean / 1000:.1f}" if thousands else f"{mean:.4g}" for mean in line.means]
     else:
-        record["interval"] = "exact Poisson" if evaluation.censored else "Wilson" if wins else None
-        shares = {str(tile): share for tile, share in summary.tiles.items() if tile >= 1024}
+        shares = {str(tile): share for tile, share in row.summary.tiles.items() if tile >= 1024}
         record["rates"] = {tile: [round(100 * at, 1) for at in (s.value, s.low, s.high)] for tile, s in shares.items()}
-    return {field: value for field, value in record.items() if value not in (None, {}) or field == "mean"}
+    return {name: value for name, value in record.items() if value not in (None, {}) or name == "mean"}

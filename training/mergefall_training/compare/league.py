@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from mergefall.typing import Array
 
-from mergefall_training.compare.results import ContestResult, Row
+from mergefall_training.compare.results import ContestResult, Line, Row
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, elo_ratings, wilson
 from mergefall_training.play.tables import Cell, Table, percent, short
@@ -51,6 +51,12 @@ class LeagueResult(ContestResult):
         points = [[self.results(one, other).sum() for other in labels] for one in labels]
         anchor = None if self.anchor is None else labels.index(self.anchor)
         return dict(zip(labels, elo_ratings(points, anchor), strict=True))
+
+    def games_of(self, row: Row) -> int:
+        return len(self.results(row.label))
+
+    def figure(self, line: Line) -> tuple[str, Estimate, str | None]:
+        return "Elo", self.ratings[line.label], "Bayesian bootstrap"
 
     def results(self, player: str, opponent: str | None = None) -> Array:
         """A player's results, 1 for a win and ½ for a draw, as agent and as opponent of another one, or of all."""

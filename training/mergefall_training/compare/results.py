@@ -120,6 +120,18 @@ class ContestResult:
         counts = sorted({row.summary.episodes for row in self.rows})
         return f"N={counts[0]}" if len(counts) == 1 else f"N={counts[0]}-{counts[-1]}"
 
+    def games_of(self, row: Row) -> int:
+        """The number of games that a row's figure is of."""
+        return row.summary.episodes
+
+    def figure(self, line: Line) -> tuple[str, Estimate, str | None]:
+        """(name, estimate, interval) of the figure that a line is judged by; a bootstrap has no name."""
+        wins, censored = self.headline == "wins", line.rows[0].evaluation.censored
+        interval = "exact Poisson" if censored else "Wilson" if wins or self.game.matches else None
+        if len(line.rows) > 1:
+            interval = f"Student, {len(line.rows)} runs"
+        return "share of games won" if wins else self.headline, line.mean, interval
+
     @property
     def lines(self) -> list[Line]:
         """The rows by player, and by agents that were trained alike; the highest mean first."""

@@ -6,7 +6,6 @@ them. Their `infos` hold the action masks. Their metadata holds Minari's own, th
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -28,6 +27,7 @@ from minari.dataset.minari_storage import MinariStorage
 from minari.namespace import create_namespace, list_local_namespaces
 from minari.storage.datasets_root_dir import get_dataset_path
 
+from mergefall_training.files import json_text
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.records import Header
 from mergefall_training.play.workers import Task, spread, task, workers_of
@@ -90,7 +90,7 @@ def demonstrate(
         storage = MinariStorage.new(
             part / "data", env.observation_space, env.action_space, env.spec, jpeg_encoding=False
         )
-        storage.update_metadata(metadata | {"description": description, "mergefall": json.dumps(about)})
+        storage.update_metadata(metadata | {"description": description, "mergefall": json_text(about)})
         with progress_bar(name, len(seeds), enabled=progress) as show:
             games = spread(job, Task.trajectories, seeds, workers_of(workers), in_order=True)
             storage.update_episodes(_buffers(env, games, show))
