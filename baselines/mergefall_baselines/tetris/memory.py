@@ -63,17 +63,17 @@ def chances_of(memory, distribution, drawn, weights):
     A bag holds each id once, so what is left of it are the ids seen least often. Under ``counted``, an id never seen
     has probability 0.
     """
-    least, total = ~U(0), U(0)
+    least, total = ~U(0), 0.0
     for i in range(IDS):
         if drawn >> i & 1:
             least = min(least, memory[COUNTS + i])
-            total += memory[COUNTS + i]
+            total += np.float64(memory[COUNTS + i])
     bag = 0
     for i in range(IDS):
         weights[i] = 0.0
         if drawn >> i & 1:
             if distribution == COUNTED:
-                weights[i] = np.float64(memory[COUNTS + i]) / np.float64(total)
+                weights[i] = np.float64(memory[COUNTS + i]) / max(total, 1.0)
             elif distribution == UNIFORM:
                 weights[i] = 1.0 / popcount(U(drawn))
             elif memory[COUNTS + i] == least:
