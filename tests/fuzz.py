@@ -24,7 +24,7 @@ from mergefall_baselines import make, players
 from mergefall_baselines.registry import environment_of, signature_of
 
 BATCH, STEPS, SAME = 3, 20, 100
-EXPECTED = re.compile("expected|legal are|made for|defined on")
+EXPECTED = re.compile("expected|there (are|is)|legal are|; it has|; see|made for|defined on")
 EXTREMES = [
     0,
     1,
@@ -41,16 +41,19 @@ EXTREMES = [
     10**9,
     *(sign << n for n in (31, 53, 63) for sign in (1, -1)),
 ]
-NONSENSE = [None, "x", [], {}, [[1], [1, 2]], 10**30, float("nan"), b"", object()]
+NONSENSE = [None, "x", [], {}, [[1], [1, 2]], {"x": 1}, -1, 2.5, 10**30, float("nan"), b"", object()]
 
 
-def refused(call):
-    """Whether a call is refused, by a ValueError that says what was expected; any other exception passes on."""
+def refused(call, *named):
+    """Whether a call is refused, by a ValueError that says what was expected, and one of the `named` texts.
+
+    Any other exception passes on.
+    """
     try:
         call()
     except ValueError as error:
-        if not EXPECTED.search(str(error)):
-            raise AssertionError("this says nothing of what was expected") from error
+        if not EXPECTED.search(str(error)) or (named and not any(name in str(error) for name in named)):
+            raise AssertionError(f"this does not say what was expected of {named or 'what'}") from error
         return True
     return False
 

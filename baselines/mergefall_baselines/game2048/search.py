@@ -12,7 +12,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.checks import boolean, choice, integer
+from mergefall.checks import array, boolean, choice, integer
 from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
@@ -212,7 +212,7 @@ class Search2048(KernelPlayer):
         self.depth, self.time_limit = depth_rule(depth), seconds_option(time_limit)
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
         self.rewards = heuristic is None if rewards is None else boolean("rewards", rewards)
-        actions = np.asarray(range(4) if order is None else order)
+        actions = array("order", range(4) if order is None else order, "each of 0, 1, 2, 3 once")
         if actions.dtype.kind not in "iu" or actions.ndim != 1 or sorted(actions) != [0, 1, 2, 3]:
             raise ValueError(f"order={order!r} is no order of the actions; expected each of 0, 1, 2, 3 once")
         self._order = actions.astype(np.int64)

@@ -34,7 +34,7 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
     Raises ValueError if the path holds no model, or one with another checksum, or if the agent has no such option.
     """
     loaded = load_model(_model_file(path, model), options)
-    if checksum is not None and not loaded.checksum.startswith(checksum):
+    if checksum is not None and not (isinstance(checksum, str) and loaded.checksum.startswith(checksum)):
         raise ValueError(f"{path} has the checksum {loaded.checksum}; expected {checksum}…: it is another model")
     make_player = player_maker(loaded.spec["algorithm"])
     known(path, options, ["model", "checksum", *list(inspect.signature(make_player).parameters)[2:]])

@@ -32,11 +32,11 @@ def wrapped(env: Environment, specs: Any) -> Any:
     >>> wrapped(envs, [{"adversary": {"player": "tetris/bcts"}}]).num_envs
     2
     """
-    for spec in specs or []:
-        try:
+    try:
+        for spec in specs or []:
             ((name, kwargs),) = spec.items()
             env = WRAPPERS[name](env, **kwargs)
-        except (AttributeError, LookupError, TypeError) as error:
-            expected = f"{{NAME: ARGUMENTS}}, with one of {', '.join(WRAPPERS)}"
-            raise ValueError(f"env_wrapper is {specs!r}; expected a list of {expected} ({error})") from error
+    except (AttributeError, LookupError, TypeError) as error:
+        expected = f"{{NAME: ARGUMENTS}}, with one of {', '.join(WRAPPERS)}"
+        raise ValueError(f"env_wrapper is {specs!r}; expected a list of {expected} ({error})") from error
     return env
