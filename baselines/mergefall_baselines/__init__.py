@@ -17,6 +17,7 @@ from mergefall_baselines.game2048.solver import Optimal
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
 from mergefall_baselines.tetris import beam as tetris_beam
+from mergefall_baselines.tetris import bot as tetris_bot
 from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import keys as tetris_keys
 from mergefall_baselines.tetris import mcts as tetris_mcts
@@ -50,6 +51,7 @@ for _name, _factory in {
     "tetris/expectimax": tetris_search.Expectimax,
     "tetris/mcts": tetris_mcts.Mcts,
     "tetris/beam": tetris_beam.BeamSearch,
+    "tetris/bot": tetris_bot.Bot,
     "tetris/keys": tetris_keys.Keys,
     "keys/random": tetris_keys.Random,
     "quintris/expectimax": tetris_search.quintris,

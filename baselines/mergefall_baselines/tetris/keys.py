@@ -241,7 +241,7 @@ class Keys(KernelPlayer):
         self.of = of_game(player_of(of, "of"), PlacementRules, "of")
         self.placements = choice("placements", placements, PlacementRules.choices("placements"))
         self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
-        if not self.compiled:
+        if not self.compiled and not hasattr(self.of, "choose"):
             without_memory(self.of, "of")
 
     def _asks(self, rules: Rules) -> tuple[Any, PlacementRules, tuple[Any, ...]]:
@@ -274,10 +274,14 @@ class Keys(KernelPlayer):
             if memory[i, MARK] != mark_of(state):
                 slides, reach, rules_word, asked, *_ = settings
                 without_keys(state, rules_word, asked)
-                chosen = int(player.act(take(theirs.observations(asked[None]), 0)))
-                held, action = divmod(chosen, words.actions_of(asked))
-                placement = rest_of(words.columns_in(asked), words.placed_by(asked, held), action, slides, reach)
-                placement, masks = placement + (chosen - action << ACTION_SHIFT), theirs.observed(asked[None])[0][0]
+                if hasattr(player, "choose"):  # it sees the whole state, such as `bot.Bot`
+                    placement = player.choose(state, memory[i])
+                else:
+                    chosen = int(player.act(take(theirs.observations(asked[None]), 0)))
+                    held, action = divmod(chosen, words.actions_of(asked))
+                    placement = rest_of(words.columns_in(asked), words.placed_by(asked, held), action, slides, reach)
+                    placement += chosen - action << ACTION_SHIFT
+                masks = theirs.observed(asked[None])[0][0]
                 plan(state, memory[i], placement, np.where(masks, 0.0, -np.inf), settings)
             actions[i] = next_key(state, memory[i], values[i], settings[4])
         return actions

@@ -1,242 +1,201 @@
-"""The Tetris Bot Protocol, both ways: our players as bots for its frontends, and its bots as players here.
+"""Our players as bots of the Tetris Bot Protocol.
 
     python -m mergefall_baselines.tetris.protocol tetris/beam '{"width": 100}'
 
-is a bot, which reads and writes a JSON object on each line. `Bot` is a player that asks a bot's program.
+is a bot, which reads and writes a JSON object on each line. `mergefall_baselines.tetris.bot` has bots as players.
 
-A *move* names a piece, its orientation and the place of its centre, and the kind of spin. Here it is a placement of
-``placements="reachable"`` with ``hold=True``; a move of another piece than the current one holds.
-
-Source: https://github.com/tetris-bot-protocol/tbp-spec (MVP, and the extensions randomizer and move info).
+Source: https://github.com/tetris-bot-protocol/tbp-spec (MVP, and the extension randomizer).
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import subprocess
 import sys
-import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO
 
 import mergefall
 import numpy as np
-from mergefall.checks import number
-from mergefall.tetris.field import columns_of
+from mergefall.checks import boolean, integer, made_of
+from mergefall.games import take
+from mergefall.tetris import game
+from mergefall.tetris.field import columns_of, field_mask, full_rows, is_free
+from mergefall.tetris.keys.game import NO_SPIN, T
 from mergefall.tetris.keys.routes import best_spin
-from mergefall.tetris.pieces import TETROMINOES
-from mergefall.tetris.placements import ABOVE
+from mergefall.tetris.pieces import HEIGHTS, WIDTHS
+from mergefall.tetris.placements import action_of, at_rest
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Observation
+from mergefall.typing import Array
 
-from mergefall_baselines.player import OfPredictor, Player
-from mergefall_baselines.registry import make
-from mergefall_baselines.tetris.player import FORM
-
-NAMES = tuple(TETROMINOES)
-ORIENTATIONS = ("north", "east", "south", "west")
-SPINS = ("none", "mini", "full")
-CENTRED = {  # cells of the orientation north around the centre, x to the right and y upwards
-    "I": ((-1, 0), (0, 0), (1, 0), (2, 0)),
-    "O": ((0, 0), (1, 0), (0, 1), (1, 1)),
-    "T": ((-1, 0), (0, 0), (1, 0), (0, 1)),
-    "S": ((-1, 0), (0, 0), (0, 1), (1, 1)),
-    "Z": ((-1, 1), (0, 1), (0, 0), (1, 0)),
-    "J": ((-1, 0), (0, 0), (1, 0), (-1, 1)),
-    "L": ((-1, 0), (0, 0), (1, 0), (1, 1)),
-}
-COLS, ROWS, HEIGHT = 10, 20, 40  # of the protocol's games; the last is that of its boards
-
-Cells = frozenset[tuple[int, int]]
-
-
-class ProtocolError(RuntimeError):
-    """A bot that does not answer as the protocol says."""
+from mergefall_baselines.kernel_player import KernelPlayer
+from mergefall_baselines.player import Player
+from mergefall_baselines.registry import make, of_game
+from mergefall_baselines.tetris.bot import (
+    CHAINED,
+    COLS,
+    HEIGHT,
+    MOST_CLEARS,
+    NAMES,
+    PER_PIECE,
+    RANDOMIZERS,
+    ROWS,
+    RULES,
+    SPINS,
+    Place,
+    legal,
+    location_of,
+    lock,
+    place_of,
+)
+from mergefall_baselines.tetris.memory import COUNTS, HELD, IDS
 
 
-def cells_of(location: Mapping[str, Any]) -> Cells:
-    """The (x, y) cells of a move's location, y upwards from the floor.
-
-    >>> sorted(cells_of({"type": "T", "orientation": "south", "x": 4, "y": 1}))
-    [(3, 1), (4, 0), (4, 1), (5, 1)]
-    """
-    cells = CENTRED[location["type"]]
-    for _ in range(ORIENTATIONS.index(location["orientation"])):
-        cells = tuple((y, -x) for x, y in cells)
-    return frozenset((location["x"] + x, location["y"] + y) for x, y in cells)
-
-
-def place_of(action: int, pieces: Sequence[str]) -> tuple[str, int, int, int]:
-    """(piece, rotation, leftmost column, row of the lowest cell) that an action leads to.
-
-    `pieces`: the current piece, and the one that an action places that holds.
-    """
-    held, place = divmod(action, 4 * COLS * (ROWS + ABOVE))
-    turn, y = divmod(place, ROWS + ABOVE)
-    return pieces[held], *divmod(turn, COLS), y
-
-
-def location_of(piece: str, rotation: int, column: int, y: int) -> dict[str, Any]:
-    """The location of a place.
-
-    >>> location_of("T", 2, 3, 0)
-    {'type': 'T', 'orientation': 'south', 'x': 4, 'y': 1}
-    """
-    location = {"type": piece, "orientation": ORIENTATIONS[rotation], "x": 0, "y": 0}
-    cells = cells_of(location)
-    return location | {"x": column - min(x for x, _ in cells), "y": y - min(row for _, row in cells)}
+def piece_of(name: Any) -> int:
+    """The id of a piece; raises ValueError for an unknown name."""
+    if name not in NAMES:
+        raise ValueError(f"piece is {name!r}; expected one of {', '.join(NAMES)}")
+    return NAMES.index(name)
 
 
 class Position:
-    """A game as the protocol's messages describe it."""
+    """A game as a frontend's messages describe it. Raises ValueError for a message that describes none."""
+
+    memory: Any = None  # of the player that suggests moves
 
     def __init__(self, start: Mapping[str, Any]) -> None:
-        self.board = np.array([[cell is not None for cell in row] for row in start["board"]], np.uint8)  # row 0 lowest
-        self.queue, self.hold = list(start["queue"]), start["hold"]
+        board, hold = np.array(start.get("board"), object), start.get("hold")
+        if board.shape != (HEIGHT, COLS):
+            raise ValueError(f"board has shape {board.shape}; expected {HEIGHT} rows of {COLS} cells")
+        self.columns = columns_of(board[::-1].astype(np.bool_).astype(np.uint8))
+        if full_rows(self.columns):
+            raise ValueError("a row of the board is full; expected none")
+        self.queue = [piece_of(piece) for piece in made_of("pieces of the queue", start.get("queue"), list, "a list")]
+        self.hold = [] if hold is None else [piece_of(hold)]
+        self.chain = integer("combo", start.get("combo", 0), 0, MOST_CLEARS)
+        self.chain |= CHAINED * boolean("back_to_back", start.get("back_to_back", False))
+        self.bag: set[int] | None = None  # at the end of the queue; None if it is not known
+        match start.get("randomizer"):
+            case {"type": "seven_bag", "bag_state": list(bag)}:
+                self.bag = {piece_of(piece) for piece in bag}
 
-    def play(self, move: Mapping[str, Any]) -> None:
+    def add(self, piece: int) -> None:
+        """Let a piece come into view."""
+        self.queue.append(piece)
+        if self.bag is not None:
+            self.bag = (self.bag or set(range(IDS))) - {piece}
+
+    def play(self, move: Any) -> None:
         """Lock a piece, clear full rows, and move the queue on."""
-        piece = move["location"]["type"]
-        for x, y in cells_of(move["location"]):
-            self.board[y, x] = 1
-        kept = self.board[~self.board.all(axis=1)]
-        self.board = np.concatenate([kept, np.zeros_like(self.board[len(kept) :])])
+        place, spin = place_of(move)
+        piece, rotation, column, y = place
+        if piece not in (pieces := self.queue[:1] + (self.hold or self.queue[1:2])):
+            raise ValueError(f"{NAMES[piece]} is played; expected one of {[NAMES[one] for one in pieces]}")
+        integer("leftmost column of a move", column, 0, COLS - WIDTHS[piece, rotation])
+        integer("lowest row of a move", y, 0, HEIGHT - HEIGHTS[piece, rotation])
+        if not is_free(self.columns, piece, rotation, column, y):
+            raise ValueError(f"{move['location']} lies on filled cells; expected empty ones")
+        self.chain = lock(self.columns, place, spin, self.chain)
         current = self.queue.pop(0)
         if piece != current:
-            if self.hold is None:
+            if not self.hold:
                 self.queue.pop(0)
-            self.hold = current
-
-    def observation(self, preview: int) -> dict[str, Any]:
-        """What our players see: the field, and the pieces."""
-        queue = [NAMES.index(piece) for piece in self.queue]
-        hold = len(NAMES) if self.hold is None else NAMES.index(self.hold)
-        shown = {"board": self.board[ROWS - 1 :: -1].copy(), "piece": queue[0], "hold": hold}
-        return shown | {"queue": np.array(queue[1 : 1 + preview], np.int64)}
+            self.hold = [current]
 
 
-def serve(player: str, options: Mapping[str, Any], lines: Iterable[str], output: TextIO) -> None:
-    """Be a bot: answer the messages of a frontend, one on each line.
+def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
+    """All legal moves, the best first; none if the game is lost."""
+    queue, hold = position.queue, position.hold
+    if not queue:
+        raise ValueError("the queue is empty; expected a current piece")
+    # Where the queue has one piece, a hold may bring one that nobody knows: the pieces are looked at one by one.
+    asked = [(queue, hold)] if len(queue) > 1 else [([piece], []) for piece in queue + hold]
+    moves: list[tuple[Any, bool, Place]] = []
+    for pieces, held in asked:
+        values, chosen = _decided(player, position, pieces[: 1 + game.MOST_PREVIEW], held)
+        for first, piece in zip(range(0, len(values), PER_PIECE), [pieces[0], *(held or pieces[1:])], strict=False):
+            for placement in legal(position.columns, piece):
+                action = first + action_of(placement)
+                moves.append((values[action], action == chosen, (piece, *at_rest(placement))))
+    return [
+        {
+            "location": location_of(*place),
+            "spin": SPINS[best_spin(position.columns, *place, ROWS) if place[0] == T else NO_SPIN],
+        }
+        for *_, place in sorted(moves, key=lambda move: move[:2], reverse=True)
+    ]
 
-    `player` is a player of Tetris, which chooses among ``placements="reachable"`` with ``hold=True``.
+
+def _decided(player: Player, position: Position, queue: list[int], hold: list[int]) -> tuple[Array, int]:
+    """(the values of actions float64[n], the chosen action) of a player that knows these pieces."""
+    rules = Rules(placements="reachable", hold=len(queue) > 1, preview=len(queue) - 1)
+    state, values = rules.new_states(1), np.zeros((1, rules.n_actions))
+    state[0, game.QUEUE], state[0, game.HOLD] = game.word_of(queue), hold[0] + 1 if hold else 0
+    state[0, game.CHAIN], state[0, game.COLUMNS :] = position.chain, position.columns & field_mask(ROWS)
+    if not isinstance(player, KernelPlayer):
+        return values[0], int(player.act(take(rules.observations(state), 0)))
+    memory = position.memory = player._memory(position.memory, 1, None)
+    if position.bag is not None:  # what is left in it has been seen least often, once the last piece is counted
+        memory[0, COUNTS : COUNTS + IDS] = [1 + (id not in position.bag) - (id == queue[-1]) for id in range(IDS)]
+        memory[0, HELD] = len(hold)
+    actions = player._decide(rules, state, memory, values, False)
+    player._settle(state, values, actions)
+    return values[0], int(actions[0])
+
+
+def serve(player: Player, lines: Iterable[str], output: TextIO) -> None:
+    """Be a bot: answer the messages of a frontend, one on each line; `error` answers those that make no sense.
+
+    `player` is a player of Tetris that can choose among ``placements="reachable"``.
     """
 
     def say(kind: str, **more: Any) -> None:
         print(json.dumps({"type": kind, **more}), file=output, flush=True)
 
-    chooser = make(player, placements="reachable", hold=True, **options)
-    say("info", name=player, version=mergefall.__version__, author="mergefall", features=[])
-    position: Any = None
-    for line in lines:
-        match json.loads(line):
-            case {"type": "rules"}:
-                say("ready")
-            case {"type": "start"} as message:
-                position = Position(message)
-            case {"type": "new_piece", "piece": piece}:
-                position.queue.append(piece)
-            case {"type": "play", "move": move}:
-                position.play(move)
-            case {"type": "suggest"}:
-                say("suggestion", moves=suggestions(chooser, position))
-            case {"type": "quit"}:
-                return
-
-
-def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
-    """The move that a player chooses, none if it is not the protocol's."""
-    preview = min(len(position.queue) - 1, 8)
-    if preview < 1:
-        raise ValueError(f"the queue is {position.queue}; expected a current piece and at least one more")
-    action = int(player.act(position.observation(preview)))
-    piece, *place = place_of(action, [position.queue[0], position.hold or position.queue[1]])
-    location = location_of(piece, *place)
-    if any(position.board[y, x] for x, y in cells_of(location)):  # players do not see cells above the field
-        return []
-    spin = best_spin(columns_of(position.board[::-1]), NAMES.index(piece), *place, ROWS)
-    return [{"location": location, "spin": SPINS[spin]}]
-
-
-class Bot(OfPredictor):
-    """A player of Tetris that asks a program which speaks the Tetris Bot Protocol.
-
-    Each decision is a `start` of the bot at the present position, a time to think, and a `suggest`. It plays
-    ``placements="reachable"`` with ``hold=True`` on 10×20; by keys as ``make("tetris/keys", of=Bot(command))``.
-
-    Args:
-        command: the program and its arguments.
-        seconds: float, how long the bot may think before each suggestion. Default: 0.
-
-    `predict` and `act` raise ProtocolError if the bot fails, answers otherwise than by the protocol, or suggests no
-    legal move.
-
-    Example:
-        >>> import sys
-        >>> bot = Bot([sys.executable, "-m", "mergefall_baselines.tetris.protocol", "tetris/bcts"])
-        >>> observation = {"board": np.zeros((20, 10), np.uint8), "piece": 1, "hold": 7, "queue": np.array([0])}
-        >>> bot.act(observation) == make("tetris/bcts", placements="reachable", hold=True).act(observation)
-        np.True_
-        >>> bot.close()
-    """
-
-    def __init__(self, command: Sequence[str], seconds: float = 0.0) -> None:
-        super().__init__(self._asked)
-        self.name = "tetris/bot"
-        self.command, self.seconds = list(command), number("seconds", seconds, 0)
-        self._process: Any = None
-
-    def _say(self, kind: str, **more: Any) -> None:
-        if self._process is None:
-            self._process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-            self._hear("info")
-            self._say("rules", randomizer="seven_bag")
-            self._hear("ready")
-        self._process.stdin.write(json.dumps({"type": kind, **more}) + "\n")
-        self._process.stdin.flush()
-
-    def _hear(self, kind: str) -> dict[str, Any]:
-        """The bot's next message of a kind; messages of kinds that the protocol does not know are passed over."""
-        messages = map(json.loads, self._process.stdout)
-        message = next((said for said in messages if said.get("type") in (kind, "error")), {})
-        if message.get("type") == kind:
-            return message
-        process = self._process
-        self.close()
-        raise ProtocolError(
-            f"the bot {self.command} said {message or 'nothing'}, exit status {process.returncode}; expected {kind!r}"
-        )
-
-    def _asked(self, observation: Observation) -> int:
-        parts, shown, _ = FORM.read(self.name, observation)
-        if shown != {"cols": COLS, "rows": ROWS, "preview": shown["preview"], "hold": True}:
-            raise ValueError(f"{self.name} got an observation of {shown}; expected 10 columns, 20 rows and hold")
-        board = np.array([None, "G"])[np.pad(observation["board"], ((HEIGHT - ROWS, 0), (0, 0)))[::-1]].tolist()
-        pieces = [NAMES[int(observation["piece"])], *(NAMES[id] for id in observation["queue"])]
-        hold = [*NAMES, None][int(observation["hold"])]
+    say("info", name=player.name, version=mergefall.__version__, author="mergefall", features=["randomizer"])
+    under, position, kind = player, None, None
+    for line in filter(str.strip, lines):
         try:
-            self._say("start", board=board, queue=pieces, hold=hold, combo=0, back_to_back=False)
-            time.sleep(self.seconds)
-            self._say("suggest")
-            moves = self._hear("suggestion")["moves"]
-            self._say("stop")
-        except (OSError, ValueError) as error:  # no such program, a broken pipe, no JSON
-            self.close()
-            raise ProtocolError(f"the bot {self.command} failed: {error}") from error
-        rules = Rules(placements="reachable", hold=True, preview=len(pieces) - 1)
-        legal = rules.observed(FORM.states(self.name, parts, rules))[0][0]
-        places = {a: place_of(a, [pieces[0], hold or pieces[1]]) for a in np.flatnonzero(legal)[::-1].tolist()}
-        actions = {cells_of(location_of(*place)): action for action, place in places.items()}
-        for move in moves:
-            if (cells := cells_of(move["location"])) in actions:
-                return actions[cells]
-        raise ProtocolError(f"the bot {self.command} suggests {moves}; expected a legal move")
+            message = json.loads(line)
+            kind = message.get("type") if isinstance(message, dict) else None
+            if kind == "quit":
+                return
+            if kind == "rules":
+                drawn = next((ours for ours, one in RANDOMIZERS.items() if one == message.get("randomizer")), "uniform")
+                under = player.with_rules(RULES | {"pieces": "tetromino", "randomizer": drawn})
+                say("ready")
+            elif kind in ("start", "stop"):
+                position = Position(message) if kind == "start" else None
+            elif kind in ("play", "new_piece", "suggest"):
+                if position is None:
+                    raise ValueError(f"{kind} comes before start; expected a position")
+                if kind == "play":
+                    position.play(message.get("move"))
+                elif kind == "new_piece":
+                    position.add(piece_of(message.get("piece")))
+                else:
+                    say("suggestion", moves=suggestions(under, position))
+            elif not isinstance(kind, str):  # other kinds are of extensions
+                raise ValueError(f"{line!r:.200} is no message; expected an object with a type")
+        except (ValueError, RecursionError) as error:
+            reason = "unsupported_rules" if kind == "rules" else "invalid_message"
+            say("error", reason=reason, message=str(error))
 
-    def close(self) -> None:
-        """Send the bot away."""
-        if self._process is not None:
-            process, self._process = self._process, None
-            process.communicate('{"type": "quit"}\n')  # passes over a broken pipe
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m mergefall_baselines.tetris.protocol",
+        description="A bot of the Tetris Bot Protocol: reads messages from standard input, answers on standard output.",
+    )
+    parser.add_argument("player", help="a player of Tetris by placements, such as tetris/beam")
+    parser.add_argument("options", nargs="?", type=json.loads, default={}, help="its options, as a JSON object")
+    given = parser.parse_args()
+    try:
+        player = of_game(make(given.player, **made_of("options", given.options, dict, "a JSON object")), Rules)
+    except ValueError as error:
+        parser.error(str(error))
+    serve(player, sys.stdin, sys.stdout)
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], json.loads(sys.argv[2]) if len(sys.argv) > 2 else {}, sys.stdin, sys.stdout)
+    main()
