@@ -153,7 +153,9 @@ class Form:
         rules = rules_in(env_id, env_kwargs or {})
         if not isinstance(rules, self.rules):
             theirs = [one for one in ENVIRONMENTS if game_of(one) is self.rules]
-            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(theirs)}")
+            keyed = self.rules.name == "tetris" and rules.by_keys
+            by_keys = "; 'tetris/keys' with the option of=NAME plays it by keys" if keyed else ""
+            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(theirs)}{by_keys}")
         return rules
 
 
@@ -286,7 +288,10 @@ class KernelPlayer(Player):
     def _check_rules(self, others: Options, where: str) -> None:
         for name, ours in self._rules.items():
             if name in others and others[name] != ours:
-                raise ValueError(f"{self.name} was made for {name}={ours!r}, but {where} {name}={others[name]!r}")
+                raise ValueError(
+                    f"{self.name} was made for {name}={ours!r}, but {where} {name}={others[name]!r}; "
+                    f"give the environment {name}={ours!r}, too, or leave the option out"
+                )
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 

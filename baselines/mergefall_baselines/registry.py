@@ -6,12 +6,12 @@ import inspect
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from difflib import get_close_matches
 from functools import cache, partial
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
+from mergefall.checks import near
 from mergefall.games import ENVIRONMENTS, game_of, home_of
 from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
@@ -96,7 +96,9 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
     known = signature_of(name).parameters
     named = {option: one for option, one in known.items() if one.kind is not one.VAR_KEYWORD}
     if unknown := [option for option in options if option not in known and len(named) == len(known)]:
-        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+        names = [option for option in known if option != "checksum"]
+        there = ", ".join(names) or f"none, and its settings are fixed: `mergefall players {name}` names them"
+        raise ValueError(f"{name} has no option {unknown[0]!r}; it has {there}{near(unknown[0], names)}")
     if missing := [option for option, one in named.items() if one.default is one.empty and option not in options]:
         raise ValueError(f"{name} needs the option {missing[0]!r}")
 
@@ -195,11 +197,11 @@ def factory_of(name: str) -> Factory:
             return factory
     if is_import(name):
         return _factory_at(name)
-    near = get_close_matches(name, players(), 1)
-    there = f"is it {near[0]}? There" if near else "there"
+    beside = [path.as_posix() for path in Path(name).parent.glob("*")] if home_of(name) is None else []
+    meant = near(name, [*players(), *beside]) or f"; there are {', '.join(players())}."
     raise ValueError(
-        f"there is no player {name!r}; {there} are {', '.join(players())}, and paths of trained agents; "
-        "classes and functions of a module are named as 'module:name'"
+        f"there is no player {name!r}{meant} Run folders and model files are players by their paths, classes and "
+        "functions of a module by 'module:name'"
     )
 
 

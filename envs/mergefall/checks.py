@@ -55,8 +55,18 @@ def array(name: str, value: Any, expected: str) -> Array:
 def choice(name: str, value: Any, choices: Any) -> Any:
     """`value`; raises ValueError unless it is one of the strings `choices`."""
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}")
+        raise ValueError(f"{name} is {value!r}; expected one of {', '.join(map(repr, choices))}{near(value, choices)}")
     return value
+
+
+def near(value: Any, names: Iterable[str]) -> str:
+    """The end of a message about an unknown name: the known one that it resembles.
+
+    >>> near("learning-rat", ["depth", "learning_rate"]), near("x", ["depth"])
+    ("; did you mean 'learning_rate'?", '')
+    """
+    found = get_close_matches(str(value).replace("-", "_"), list(names), 1)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def typed(name: str, value: Any, dtype: Any, *shape: int | None) -> Array:
@@ -79,9 +89,8 @@ def known(owner: str, given: Options, names: Iterable[str]) -> None:
     """Raises ValueError for the first of the given options that is not among `names`, the options of `owner`."""
     names = list(names)
     if unknown := sorted(set(map(str, given)) - set(names)):
-        near = get_close_matches(unknown[0].replace("-", "_"), names, 1)
-        hint = f". Did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {', '.join(names) or 'none'}{hint}")
+        there = ", ".join(names) or "none"
+        raise ValueError(f"{owner} has no {unknown[0]!r}; it has {there}{near(unknown[0], names)}")
 
 
 def number(

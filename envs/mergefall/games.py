@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 from numpy.typing import NDArray
 
+from mergefall.checks import near
 from mergefall.typing import Array, Observation, Options
 
 if TYPE_CHECKING:
@@ -67,7 +68,8 @@ def game_of(env_id: str) -> type[GameRules]:
     """
     found = ENVIRONMENTS.get(str(env_id).removeprefix("mergefall:"))
     if found is None:
-        raise ValueError(f"env_id is {env_id!r}; expected one of {', '.join(ENVIRONMENTS)}")
+        meant = near(f"mergefall/{str(env_id).rpartition('/')[2]}", ENVIRONMENTS)
+        raise ValueError(f"env_id is {env_id!r}; expected one of {', '.join(ENVIRONMENTS)}{meant}")
     return import_module(f"{found.package}.rules").Rules  # late: `import mergefall` loads no game
 
 

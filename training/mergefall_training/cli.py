@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, get_type_hints
 
 import tyro
 
@@ -35,6 +36,7 @@ PLACES = "Where the games run: on this machine, or on a Ray cluster (at RAY_ADDR
 Executor = Annotated[Literal["processes", "ray"], tyro.conf.arg(help=PLACES)]
 
 GAME2048 = "mergefall/Game2048-v0"
+SHOWN = 5  # actions that `advise` names
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,17 +186,17 @@ def advise(
     file: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Print what a player thinks of each action of positions, one line for each.
+    """Print what a player thinks of the actions in positions, the best ones first: one line for each position.
 
-    A position of 2048 is a board of tiles, `2 . . 4/. . . ./. 8 . ./. . . .`. One of Tetris is a field, the current
-    piece and the next ones, `...../...../##.#./#.### T S`.
+    A position of 2048 is a board of tiles, `"2 . . 4/. . . ./. 8 . ./. . . ."`. One of Tetris is a field, the current
+    piece and the next ones, `"...../...../##.#./#.### T S"`.
 
     Args:
         player: The player, as for `evaluate`.
         where: The environment.
         positions: Positions; default: the lines of `file`, or of standard input.
         file: File with a position on each line.
-        json: Print JSON objects with `position` and `actions`, the best action first; a fatal one has the value null.
+        json: Print JSON objects with `position` and all `actions`, the best first; a fatal one has the value null.
     """
     from dataclasses import asdict
 
@@ -207,15 +209,20 @@ def advise(
         raise ValueError(f"positions were given besides --file {file}; expected one of the two")
     if file and not file.is_file():
         raise ValueError(f"there is no file {file}; expected one with a position on each line")
+    if "/" in player and " " in player:
+        raise ValueError(f"{player!r} is a position; expected a player before it: mergefall advise PLAYER POSITION")
     who = WithPlayer(**vars(where), player=player, option=option)
     adviser = Adviser(who.make_player(), *who.environment())
+    if len(positions) > 1 and all(len(word.split()) == 1 and "," not in word for word in positions):
+        positions = (" ".join(positions),)  # one without quotation marks
     lines = positions or (file.read_text(encoding="utf-8").splitlines() if file else sys.stdin)
     for number, position in enumerate(map(str.strip, lines), start=1):
         if not position:
             continue
         with in_place(f"{'argument' if positions else file or 'standard input'}, line {number}"):
             choices = adviser.choices(position)
-        text = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices) or "no legal action"
+        text = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices[:SHOWN]) or "no legal action"
+        text += f"; {len(choices) - SHOWN} others" * (len(choices) > SHOWN)
         if json:
             text = json_text({"position": position, "actions": list(map(asdict, choices))})
         print(text, flush=True)
@@ -376,7 +383,7 @@ def train(
     where: Where,
     preset: str | None = None,
     set: Pairs = (),
-    timesteps: float | None = None,
+    timesteps: int | None = None,
     seed: int | None = None,
     interval: int | None = None,
     episodes: int | None = None,
@@ -432,11 +439,11 @@ def run_of(
     folder, changes = Path(algorithm), {name: value for name, value in changes.items() if value is not None}
     if algorithm not in ALGORITHMS and (folder.is_dir() or folder.name != algorithm):
         if not resume or changes or hyperparameters or out or where != InEnvironment():
-            expected = f"`mergefall train {folder} --resume`, without options but --device"
-            raise ValueError(f"{folder} is a folder, not an algorithm; to continue its run: {expected}")
+            raise ValueError(
+                f"{folder} is a run, which goes on as it was begun: `mergefall train {folder} --resume`, perhaps with "
+                f"--device. For more steps begin another one with --set warm_start={folder}"
+            )
         return folder, read_config(folder)
-    if (steps := changes.get("timesteps")) is not None and steps == int(steps):
-        changes["timesteps"] = int(steps)
     env = where.env or usual_env(algorithm)
     config = configure(
         algorithm,
@@ -620,7 +627,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
     try:
-        _run(parse(words), words)
+        _run(words)
     except BrokenPipeError:  # as `| head` leaves behind
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
@@ -631,7 +638,7 @@ def _held(function: Any) -> Any:
     return wraps(function)(lambda *arguments, **options: partial(function, *arguments, **options))
 
 
-def _run(command: partial[Any], words: Sequence[str]) -> None:
+def _run(words: Sequence[str]) -> None:
     from concurrent.futures.process import BrokenProcessPool
 
     from gymnasium.error import DependencyNotInstalled
@@ -640,7 +647,7 @@ def _run(command: partial[Any], words: Sequence[str]) -> None:
     look_in(os.getcwd())
     allow(words)
     try:
-        if (text := command()) is not None:
+        if (text := parse(words)()) is not None:
             print(text)
     except BrokenPipeError:
         raise
@@ -663,20 +670,63 @@ def parse(arguments: Sequence[str]) -> partial[Any]:
         return partial(str, f"mergefall {__version__}")
     if arguments[:1] == ["train"] and arguments[2:3] in (["-h"], ["--help"]) and not arguments[1].startswith("-"):
         return partial(training_page, arguments[1])
-    try:
-        return tyro.extras.subcommand_cli_from_dict(
-            {name: _held(function) for name, function in COMMANDS.items()},
-            args=arguments,
-            prog="mergefall",
-            description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune. "
-            "`mergefall --version` prints the version.",
-            config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
-        )
-    except SystemExit as end:
-        if end.code:
-            hint = "--option NAME=VALUE is an option of a player, --set NAME=VALUE one of a learner"
-            print(f"mergefall: {hint}, --env-option NAME=VALUE one of an environment", file=sys.stderr)
-        raise
+    return tyro.extras.subcommand_cli_from_dict(
+        {name: _held(function) for name, function in COMMANDS.items()},
+        args=_checked(arguments),
+        prog="mergefall",
+        description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune. "
+        "`mergefall --version` prints the version.",
+        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+    )
+
+
+def _checked(arguments: Sequence[str]) -> list[str]:
+    """The command line, with whole numbers such as 1e3 written out.
+
+    Raises ValueError for an unknown command or option, with the line to type in its place.
+    """
+    command, *words = arguments or ["--help"]
+    if command.startswith("-"):
+        return [command, *words]
+    if command not in COMMANDS:
+        from mergefall.checks import near
+
+        meant = near(command, COMMANDS) or "; `mergefall --help` lists the commands"
+        raise ValueError(f"there is no command {command!r}{meant}")
+    kinds: dict[str, Any] = {"help": bool}
+    for name, kind in get_type_hints(COMMANDS[command]).items():
+        kinds |= get_type_hints(kind) if is_dataclass(kind) else {name: kind}
+    whole = False
+    for place, word in enumerate(words):
+        if whole and re.fullmatch(r"\d+(\.\d+)?e\d+", word) and float(word).is_integer():
+            words[place] = f"{float(word):.0f}"
+        name, _, value = word.removeprefix("--").partition("=")
+        name = name.replace("-", "_")
+        whole = kinds.get(name) in (int, int | None)
+        if word.startswith("--") and name.removeprefix("no_") not in kinds:
+            value = value or next(iter(words[place + 1 :]), "VALUE")
+            raise ValueError(f"{command} has no option {word}; {_meant(command, name, value, words, list(kinds))}")
+    return [command, *words]
+
+
+def _meant(command: str, name: str, value: str, words: Sequence[str], options: Sequence[str]) -> str:
+    """What to type in place of an unknown option of a command: another option, or that which sets an argument."""
+    from dataclasses import fields
+
+    from mergefall.checks import near
+    from mergefall.games import NO_RULES, games
+    from mergefall_baselines.registry import signature_of
+
+    if close := near(name, options):
+        return close.removeprefix("; ").replace("'", "--", 1).replace("'", "").replace("_", "-")
+    arguments = [*NO_RULES, *(one.name for game in games().values() for one in fields(game))]
+    if "env_option" in options and name in arguments:
+        return f"did you mean --env-option {name}={value}?"
+    if "player" in options and name in signature_of(words[0]).parameters:
+        return f"did you mean --option {name}={value}?"
+    if "set" in options:
+        return f"did you mean --set {name}={value}? `mergefall train {words[0]} --help` lists what can be set"
+    return f"`mergefall {command} --help` lists its options"
 
 
 def say(text: str, file: TextIO | None = None) -> None:
@@ -698,6 +748,7 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
     options: dict[str, Any] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
+        name = name.replace("-", "_")
         if not equals or not name.isidentifier():
             raise ValueError(f"option {pair!r}: expected NAME=VALUE")
         if name in options:

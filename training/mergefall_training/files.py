@@ -128,7 +128,10 @@ def _check_there(file: BinaryIO, path: Path) -> None:
 def check_folder(path: Path) -> None:
     """Make the folder of a file; raises OSError if no file can be written into it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    TemporaryFile(dir=path.parent).close()
+    try:
+        TemporaryFile(dir=path.parent).close()
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(path)) from None  # not the temporary name
 
 
 def write_whole(path: Path, content: bytes | memoryview) -> None:

@@ -1,6 +1,6 @@
 """Commands that return pages about players, heuristics, environments, suites and learners: docstrings and defaults.
 
-Pages are plain text, as wide as the terminal and at most `WIDEST` columns.
+Pages are plain text; lists are as wide as the terminal, and at most `WIDEST` columns.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Annotated, Any
 import tyro
 
 WIDEST = 120
-FULL = 112  # characters that each line of a docstring may have: if its next word would not fit, the next line goes on
 INDENT = "    "
 Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
 
@@ -47,20 +46,22 @@ def heuristics(name: Name = None) -> str:
     Args:
         name: Name of a heuristic; default: list all.
     """
+    from mergefall.checks import choice
     from mergefall.games import games
     from mergefall.library import origin
 
-    known = [(game.name, *entry) for game in games().values() for entry in game.library().known.items()]
-    rows, pages = [], []
+    libraries = {id(game.library()): game for game in reversed(games().values())}  # several games share one
+    known = [(game.name, *entry) for game in reversed(libraries.values()) for entry in game.library().known.items()]
+    rows = []
     for game, one, heuristic in known:
         title, about = f"{game}: {one}", _about(origin(heuristic))
         weights = ", ".join(f"{weight}={getattr(heuristic, weight)!r}" for weight in heuristic.option_names) or "none"
-        rows.append((title, about.split("\n")[0], weights))
         if one == name:
-            pages.append(_page(title, about, {"Weights": weights}))
-    if name is not None and not pages:
-        raise ValueError(f"no heuristic {name!r}; there are {', '.join(one for _, one, _ in known)}")
-    return "\n\n".join(pages) or _listing(rows, "mergefall heuristics NAME")
+            return _page(title, about, {"Weights": weights})
+        rows.append((title, about.split("\n")[0], weights))
+    if name is not None:
+        choice("heuristic", name, [one for _, one, _ in known])
+    return _listing(rows, "mergefall heuristics NAME")
 
 
 def envs(name: Name = None) -> str:
@@ -71,7 +72,7 @@ def envs(name: Name = None) -> str:
     """
     import gymnasium as gym
     from gymnasium.envs.registration import load_env_creator
-    from mergefall.games import ENVIRONMENTS
+    from mergefall.games import ENVIRONMENTS, game_of
 
     rows = []
     for env_id in ENVIRONMENTS:
@@ -82,7 +83,7 @@ def envs(name: Name = None) -> str:
             return _page(env_id, about, {"Arguments and defaults": arguments})
         rows.append((env_id, first_sentence(about), arguments))
     if name is not None:
-        raise ValueError(f"env is {name!r}; expected one of {', '.join(ENVIRONMENTS)}")
+        game_of(name)  # raises ValueError
     return _listing(rows, "mergefall envs ID")
 
 
@@ -170,36 +171,33 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
 # -- layout -----------------------------------------------------------------------------------------------------------
 
 
-def wrapped(text: str, indent: str = "", hanging: str = "") -> str:
-    """Text whose lines fit the terminal; the rest of a line begins at its indentation, and `hanging`."""
+def _wrapped(text: str) -> str:
+    """Indented lines that fit the terminal."""
     width = min(shutil.get_terminal_size().columns, WIDEST)
-    paragraphs, last, lines = [], "", []
-    for line in text.splitlines():
-        word, deeper = (line.split() or [""])[0], len(line) - len(line.lstrip()) >= len(last) - len(last.lstrip())
-        begins = word in ("", "-", ">>>", "...") or (word[-1] == ":" and word != "Default:") or ">>> " in last
-        if not begins and deeper and len(f"{last} {word}") > FULL:
-            paragraphs[-1] += f" {line.strip()}"
-        else:
-            paragraphs.append(line)
-        last = line
-    for line in paragraphs:
-        margin = indent + " " * (len(line) - len(line.lstrip()))
-        form = {"initial_indent": margin, "subsequent_indent": margin + hanging, "break_long_words": False}
-        fits = len(indent + line) if ">>> " in line else width  # examples stay as they are
-        lines += textwrap.wrap(line.strip(), fits, break_on_hyphens=False, **form) or [""]
+    lines = (
+        textwrap.fill(
+            line.strip(),
+            width,
+            initial_indent=(margin := INDENT + " " * (len(line) - len(line.lstrip()))),
+            subsequent_indent=margin + INDENT,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in text.splitlines()
+    )
     return "\n".join(lines)
 
 
 def _listing(rows: Iterable[tuple[str, str, str]], more: str) -> str:
     """Names, each with what it is and its options below it."""
-    parts = ["\n".join([name, *(wrapped(text, INDENT) for text in texts if text)]) for name, *texts in rows]
+    parts = ["\n".join([name, *map(_wrapped, filter(None, texts))]) for name, *texts in rows]
     return "\n".join([*parts, "", f"{more} tells more."])
 
 
 def _page(title: str, about: str, sections: Mapping[str, str]) -> str:
-    """A docstring, and below it sections by their headings."""
-    texts = (f"{heading}:\n{wrapped(text, INDENT, INDENT)}" for heading, text in sections.items())
-    return "\n\n".join(filter(None, [title, wrapped(about), *texts]))
+    """A docstring as it is, and below it sections by their headings."""
+    texts = (f"{heading}:\n{_wrapped(text)}" for heading, text in sections.items())
+    return "\n\n".join(filter(None, [title, about, *texts]))
 
 
 def _entries(entries: Iterable[tuple[str, str]]) -> str:

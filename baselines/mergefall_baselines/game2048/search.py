@@ -155,7 +155,9 @@ def depth_rule(depth: Any) -> int:
     Raises ValueError for anything else.
     """
     if depth is None or isinstance(depth, str):
-        return DEPTH_RULES[depth if depth is None else choice("depth", depth, ("distinct", "empties"))]
+        if depth not in DEPTH_RULES:
+            raise ValueError(f"depth is {depth!r}; expected a number of own moves, 'distinct', 'empties', or None")
+        return DEPTH_RULES[depth]
     return integer("depth", depth, 1, MARGIN)
 
 

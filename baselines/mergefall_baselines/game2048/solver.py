@@ -143,7 +143,10 @@ def check_size(rows: int, cols: int) -> None:
     """Raises ValueError for a board that is too large to be solved."""
     if (rows, cols) not in SIZES:
         sizes = ", ".join(f"{r}×{c}" for r, c in SIZES)
-        raise ValueError(f"cannot solve 2048 on {rows}×{cols}: too many positions; expected one of {sizes}")
+        raise ValueError(
+            f"cannot solve 2048 on {rows}×{cols}: too many positions; expected one of {sizes}. On larger boards play "
+            "many games from the position, by reset(options={'board': ...}), with a player such as '2048/strongest'"
+        )
 
 
 def check_objective(objective: str | int) -> int:

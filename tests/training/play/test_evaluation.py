@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -458,3 +459,20 @@ def test_ray_plays_the_same_episodes():
         assert timeless(play(executor="ray").episodes) == timeless(play().episodes)
     finally:
         ray.shutdown()
+
+
+def test_the_mean_so_far_is_of_the_first_seeds(monkeypatch, capsys):
+    """Of all games that are over, the short ones would be too many."""
+    games = evaluate("2048/random", ENV, 20, workers=1, progress=False).episodes
+    by_length = sorted(games, key=lambda episode: episode.length)
+    monkeypatch.setattr("mergefall_training.progress.EVERY", 0)
+    monkeypatch.setattr("mergefall_training.play.evaluation.play_all", lambda *_: (one for one in by_length))
+    evaluate("2048/random", ENV, 20, workers=1)
+    shown = re.findall(r": (\d+) of 20(?:, mean (\d[\d,]*\d|\d)( of the first \d+)?)?", capsys.readouterr().err)
+    scores = [episode.score for episode in games]
+    for count, mean, of in shown[:-1]:
+        over = {episode.seed for episode in by_length[: int(count)]}
+        first = max((n for n in (8, 16, 20) if over >= set(range(n))), default=0)
+        assert mean == (f"{np.mean(scores[:first]):,.0f}" if first else "")
+        assert of == (f" of the first {first}" if first in (8, 16) else "")
+    assert shown[-1][1] == f"{np.mean(scores):,.0f}"

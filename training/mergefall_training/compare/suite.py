@@ -20,7 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mergefall.checks import choice, in_place, integer, known, number
+from mergefall.checks import choice, in_place, integer, known, near, number
 from mergefall.games import game_of
 
 from mergefall_training.files import in_places, made, read_yaml
@@ -160,7 +160,8 @@ def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
     """
     path = FOLDER / f"{name_or_path}.yaml" if str(name_or_path) in suite_names() else Path(name_or_path)
     if not path.is_file():
-        raise ValueError(f"no suite {str(name_or_path)!r}; expected one of {suite_names()} or a YAML file")
+        name, names = str(name_or_path), suite_names()
+        raise ValueError(f"no suite {name!r}; expected one of {', '.join(names)}, or a YAML file{near(name, names)}")
     with in_place(f"suite {path}"):
         return _suite(path.stem, read_yaml(path))
 

@@ -62,6 +62,8 @@ class Adviser:
 
         Raises ValueError for text that is no position.
         """
+        if not set(position) & set("/\n["):
+            raise ValueError(f"position {position!r} is one row; expected rows with / between them, as '2 4/. .'")
         board, *pieces = position.split() if self._tetris else [position]
         held = [pieces.pop()[5:]] if pieces and pieces[-1].startswith("hold:") else []
         start: dict[str, Any] = {"board": board}

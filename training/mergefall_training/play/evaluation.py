@@ -308,7 +308,7 @@ def evaluate(
         code = code_of("" if "checksum" in options else name, options, player, job.adversary)
     header = Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
     wanted = range(seed, seed + episodes)
-    count = total = deaths = 0
+    count, ahead, note = 0, [], ""
     with nullcontext() if out is None else RecordFile(out, header) as records:
         finished: dict[int, Episode] = records.episodes if records else {}
         done = [finished[one] for one in wanted if one in finished]
@@ -320,15 +320,25 @@ def evaluate(
                     if records and episode.seed not in finished:
                         records.append(episode)
                     finished[episode.seed] = episode
-                    alone = Evaluation(header, [episode])
-                    total, deaths = total + float(alone.results[0]), deaths + alone.deaths
-                    shown = deaths if alone.game.memoryless else count  # as `Evaluation.mean` where a cap ends games
-                    show(count, f"mean {plain(total / shown)}" if shown else "")
+                    while len(ahead) < episodes and (following := finished.get(seed + len(ahead))):
+                        ahead.append(following)
+                        if (n := len(ahead)) == episodes or (n >= 8 and n & (n - 1) == 0):
+                            note = _note(Evaluation(header, ahead), episodes)
+                    show(count, note)
         except KeyboardInterrupt as interrupt:
             if records:
                 interrupt.add_note(f"{count} of {episodes} episodes are in {out}; the same call plays the rest")
             raise
     return Evaluation(header, [finished[one] for one in wanted])
+
+
+def _note(first: Evaluation, episodes: int) -> str:
+    """The mean of the games of the first seeds, for the progress bar: of all that are over, short ones are too many."""
+    count = (
+        first.deaths if first.game.memoryless else len(first.episodes)
+    )  # as `Evaluation.mean` where a cap ends games
+    of = "" if len(first.episodes) == episodes else f" of the first {len(first.episodes)}"
+    return f"mean {plain(float(first.results.sum()) / count)}{of}" if count else ""
 
 
 def _goal(kwargs: Options) -> int | None:

@@ -32,7 +32,7 @@ import numpy as np
 from gymnasium.envs.registration import load_env_creator
 from gymnasium.error import DependencyNotInstalled
 from gymnasium.error import Error as GymnasiumError
-from mergefall.checks import integer, known
+from mergefall.checks import integer, known, near
 from mergefall.games import ENVIRONMENTS, game_of, games, take
 from mergefall.imports import import_extra, load, strings_in
 from mergefall.threads import cores
@@ -201,8 +201,8 @@ def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, An
         entry: Any = gym.registry.get(env_id.removeprefix("mergefall:"))
         if entry is not None and entry.id in ENVIRONMENTS:
             known(env_id, kwargs, inspect.signature(load_env_creator(entry.entry_point)).parameters)
-        near = [one for one in ENVIRONMENTS if env_id and env_id in one and env_id != one]
-        reason = f"did you mean {near[0]}?" if near else error
+        meant = near(f"mergefall/{env_id.rpartition('/')[2]}", [one for one in ENVIRONMENTS if one != env_id])
+        reason = meant.removeprefix("; ") or error
         raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {reason}") from error
 
 

@@ -92,7 +92,7 @@ class Rules(PieceRules):
         super().__post_init__()
         object.__setattr__(self, "gravity", number("gravity", self.gravity, 0, FASTEST))
         if self.garbage is not None and not isinstance(self.garbage, Garbage):
-            given = made_of("garbage", self.garbage, Mapping, "a mapping with rows, holes, moves, or None")
+            given = made_of("garbage", self.garbage, Mapping, "a mapping such as {rows: 0.5}, or None")
             known("garbage", given, ("rows", "holes", "moves"))
             object.__setattr__(self, "garbage", Garbage(**{"rows": 0, **given}))
         if self.garbage is not None:
