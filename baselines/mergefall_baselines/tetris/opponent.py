@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -20,28 +21,38 @@ class OpponentPlayer:
     """A player that decides for the opponents of n matches.
 
     `spec`: a name, a mapping of `player` and options, or what acts as a player. `rules`: those of a side. At the start
-    of a match the player's memory begins anew, from a seed that the opponent's random stream gives.
+    of a match the player's memory begins anew, from a seed that the opponent's random stream gives. An object with
+    Stable-Baselines3's ``predict`` gets `episode_start`, ``deterministic=True``, and `action_masks` if it takes them.
 
     Raises ValueError if there is no such player, or if it plays another game or by other rules.
     """
 
     def __init__(self, spec: Any, rules: Rules) -> None:
         player = of_game(player_of(spec, "opponent"), type(rules), "opponent")
-        self._player, self._keys, self._memory = player.with_rules(asdict(rules)), rules.n_actions, None
+        self._player, self._rules, self._memory = player.with_rules(asdict(rules)), rules, None
+        self._predictor = getattr(self._player, "predictor", None)  # our own players know the legal keys
+        self._masked = self._predictor and "action_masks" in inspect.signature(self._player.predict).parameters
 
     def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:
         """The keys int64[n] in states uint64[n, words] that begin with the opponent's side."""
-        for i in np.flatnonzero(states[:, STEPS] == 0):
+        fresh = states[:, STEPS] == 0
+        if fresh.all():
+            self._memory = None
+        for i in np.flatnonzero(fresh):
             memory = self._player.start(int(states[i, STREAM] >> np.uint64(1)))
             if memory is not None:
                 if self._memory is None:
                     self._memory = np.zeros((len(states), memory.size), memory.dtype)
                 self._memory[i] = memory
         # A model may be one of the game alone, which does not see the other side.
-        if isinstance(space := getattr(getattr(self._player, "predictor", None), "observation_space", None), Mapping):
+        if isinstance(space := getattr(self._predictor, "observation_space", None), Mapping):
             observations = {name: observations[name] for name in space}
-        keys, self._memory = self._player.predict(observations, self._memory)
+        masks = {"action_masks": self._rules.observed(states)[0]} if self._masked else {}
+        keys, self._memory = self._player.predict(
+            observations, self._memory, episode_start=fresh, deterministic=True, **masks
+        )
         keys = np.array([checked(self._player, key) for key in np.atleast_1d(keys)], np.int64)
-        if len(keys) != len(states) or not ((keys >= 0) & (keys < self._keys)).all():
-            raise ValueError(f"opponent chose {keys}; expected {len(states)} integers from 0 to {self._keys - 1}")
+        most = self._rules.n_actions - 1
+        if len(keys) != len(states) or not ((keys >= 0) & (keys <= most)).all():
+            raise ValueError(f"opponent chose {keys}; expected {len(states)} integers from 0 to {most}")
         return keys

@@ -161,6 +161,36 @@ def test_a_key_that_is_none_of_the_game_is_refused(key):
         env.step(0)
 
 
+class Counting:
+    """A policy that counts its decisions of each match, and notes how it was asked."""
+
+    def __init__(self):
+        self.asked = []
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None):
+        count = np.zeros(len(episode_start), np.int64) if state is None else np.where(episode_start, 0, state)
+        self.asked.append((count.tolist(), episode_start.tolist(), deterministic, action_masks.copy()))
+        return 7 * action_masks[:, 7], count + 1  # it holds where it may
+
+
+def test_an_opponent_is_asked_as_in_evaluation_and_forgets_the_last_match():
+    single, batched = Counting(), Counting()
+    env, envs = gym.make(ID, opponent=single), gym.make_vec(ID, num_envs=2, opponent=batched)
+    for count in (3, 2):
+        env.reset(seed=0)
+        for _ in range(count):
+            env.step(0)
+    envs.reset(seed=0)
+    for mask in ([True, False], [False, True]):
+        envs.step([0, 0])
+        envs.reset(seed=[0, 1], options={"reset_mask": np.array(mask)})
+    envs.step([0, 0])
+    for policy, counts in (single, [[0], [1], [2], [0], [1]]), (batched, [[0, 0], [0, 1], [1, 0]]):
+        for (count, fresh, deterministic, masks), expected in zip(policy.asked, counts, strict=True):
+            assert (count, fresh, deterministic) == (expected, [k == 0 for k in expected], True)
+            assert masks[:, 7].tolist() == fresh  # a piece is held once
+
+
 def test_afterstates_assume_that_the_opponent_waits():
     keys = iter([KEYS.index("hard drop"), KEYS.index("hard drop"), KEYS.index("wait")])
     env = gym.make(ID, opponent=lambda observation: next(keys), gravity=0, rows=4, cols=4).unwrapped

@@ -190,8 +190,13 @@ def _in_rules(player: Player, env: gym.Env[Any, Any], kwargs: Options) -> Player
 
 def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:
     """``gym.make`` with Gymnasium's `options`; raises ValueError for bad `kwargs`, also for those of no JSON type."""
+    for name, value in kwargs.items():
+        try:
+            json.dumps(value)
+        except TypeError:
+            expected = "JSON types, as records hold them; a player is a name or a mapping of `player` and options"
+            raise ValueError(f"{name} is {value!r}; expected {expected}") from None
     try:
-        json.dumps(kwargs)
         if ":" in env_id:  # Gymnasium imports the module, but does not know where else to look
             load(env_id.partition(":")[0])
         return gym.make(env_id, **options, **kwargs)
