@@ -91,17 +91,15 @@ def play(
     env: Annotated[str, tyro.conf.Positional] = GAME2048,
     env_option: EnvOption = (),
     seed: int | None = None,
-    render_mode: Literal["ansi", "human"] = "ansi",
     adviser: str | None = None,
     option: Pairs = (),
     out: Path | None = None,
 ) -> None:
-    """Play a game yourself, with the arrow keys; H asks a searcher, U takes moves back, Q quits.
+    """Play a game yourself in the terminal, with the arrow keys; H asks a searcher, U takes moves back, Q quits.
 
     Args:
         env: Id of the environment.
         seed: Seed of the game; default: a new game each time.
-        render_mode: `ansi`: in the terminal; `human`: in a window.
         adviser: Player that is asked for hints; default: expectimax in 2048, two-tetrad in Tetris.
         option: Option of the adviser, NAME=VALUE in YAML; may be repeated.
         out: File to which the finished game is appended, as `evaluate --out` does; `verify` and `report` read it.
@@ -111,7 +109,7 @@ def play(
     if option and adviser is None:
         raise ValueError(f"--option {option[0]} is the adviser's; expected --adviser, too")
     spec = None if adviser is None else {"player": adviser, **parse_options(option)}
-    watching.play(env, parse_options(env_option), seed, window=render_mode == "human", adviser=spec, out=out)
+    watching.play(env, parse_options(env_option), seed, adviser=spec, out=out)
 
 
 def watch(
@@ -639,6 +637,11 @@ def _held(function: Any) -> Any:
 
 
 def _run(words: Sequence[str]) -> None:
+    try:
+        command = parse(words)  # before imports, so that --help answers at once
+    except ValueError as error:
+        say(f"mergefall: {error}", file=sys.stderr)
+        sys.exit(2)
     from concurrent.futures.process import BrokenProcessPool
 
     from gymnasium.error import DependencyNotInstalled
@@ -647,7 +650,7 @@ def _run(words: Sequence[str]) -> None:
     look_in(os.getcwd())
     allow(words)
     try:
-        if (text := parse(words)()) is not None:
+        if (text := command()) is not None:
             print(text)
     except BrokenPipeError:
         raise

@@ -11,7 +11,7 @@ from mergefall_training.compare.report import report
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import actions_of
 from mergefall_training.play.verify import verify
-from mergefall_training.play.watching import Session, Window, play
+from mergefall_training.play.watching import Session, play
 
 from ..terminals import Clock, Script
 
@@ -21,8 +21,15 @@ SMALL = {"cols": 6, "rows": 8, "placements": "slide"}
 
 def pressing(monkeypatch, keys, clock=None):
     script = Script([*keys, "q"], clock)
-    monkeypatch.setattr("mergefall_training.play.watching.Window", lambda: script)
+    monkeypatch.setattr("mergefall_training.play.watching.Terminal", lambda: script)
     return script
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("mergefall_training.play.watching.time.monotonic", clock.monotonic)
+    return clock
 
 
 @settings(max_examples=30)
@@ -53,7 +60,7 @@ _SESSIONS = {}
 
 def session_of(key, env_id=TETRIS, kwargs=SMALL):
     if key not in _SESSIONS:
-        _SESSIONS[key] = Session(env_id, kwargs, 0, "ansi", f"{'tetris' if env_id == TETRIS else '2048'}/random")
+        _SESSIONS[key] = Session(env_id, kwargs, 0, f"{'tetris' if env_id == TETRIS else '2048'}/random")
     return _SESSIONS[key]
 
 
@@ -80,7 +87,7 @@ def test_a_move_taken_back_leaves_the_game_as_it_was(keys, game):
 
 
 def test_a_hint_names_the_best_actions_and_aims_at_the_first():
-    session = Session(TETRIS, {"rows": 8}, 1, "ansi", {"player": "tetris/greedy", "heuristic": "bcts"})
+    session = Session(TETRIS, {"rows": 8}, 1, {"player": "tetris/greedy", "heuristic": "bcts"})
     values = session._adviser.values(session.step.observation)
     session.press("h")
     assert session.cursor.action == values.argmax()
@@ -99,7 +106,7 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
         script = pressing(
             monkeypatch, ["up", "left", "h", "down", "right", "u"] * 8 + ["up", "left", "down", "right"] * 40
         )
-        play(ENV, {"rows": 2, "cols": 2}, seed, window=True, adviser="2048/greedy", out=out)
+        play(ENV, {"rows": 2, "cols": 2}, seed, adviser="2048/greedy", out=out)
         assert "game over" in script.shown[-1][1][0]
     assert "holds 2 finished games" in capsys.readouterr().out
     assert [(verdict.seed, verdict.problem) for verdict in verify(out, progress=False)] == [(3, ""), (4, "")]
@@ -107,8 +114,9 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
     assert games.header.player == "by hand"
     assert f"score {games.episodes[1].score}," in script.shown[-1][1][0]
     with pytest.raises(ValueError, match="holds the game from seed 3 already"):
-        play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+        play(ENV, {"rows": 2, "cols": 2}, 3, adviser="2048/greedy", out=out)
     assert "render_mode" not in games.header.env_kwargs
+    monkeypatch.undo()
     main(["watch", str(out), "--seed", "4"])
     assert str(games.episodes[1].score) in capsys.readouterr().out
     evaluate("2048/greedy", ENV, 5, 0, {"rows": 2, "cols": 2}, 1, other := tmp_path / "greedy.jsonl", progress=False)
@@ -122,7 +130,7 @@ def test_a_finished_game_is_a_record_that_holds(tmp_path, monkeypatch, capsys):
 def test_a_new_game_after_the_end_keeps_the_one_before(tmp_path, monkeypatch, capsys):
     out, whole = tmp_path / "mine.jsonl", ["up", "left", "down", "right"] * 60
     pressing(monkeypatch, [*whole, "r", *whole, "q", "q"])
-    play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+    play(ENV, {"rows": 2, "cols": 2}, 3, adviser="2048/greedy", out=out)
     assert "holds 2 finished games" in capsys.readouterr().out
     verdicts = verify(out, progress=False)
     assert [verdict.problem for verdict in verdicts] == ["", ""]
@@ -130,22 +138,17 @@ def test_a_new_game_after_the_end_keeps_the_one_before(tmp_path, monkeypatch, ca
     assert verdicts[1].seed != 3
 
 
-def test_the_window_takes_keys_and_ends_when_it_is_closed(monkeypatch):
-    import pygame
-
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    session = Session(TETRIS, {"rows": 8}, 0, "rgb_array", "tetris/random")
-    with Window() as window:
-        window.show([session.env.render()], session.lines())
-        before = pygame.surfarray.array3d(pygame.display.get_surface())
-        for key, text in ((pygame.K_LEFT, ""), (pygame.K_RETURN, "\r"), (pygame.K_h, "H"), (pygame.K_u, "u")):
-            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key, unicode=text))
-        pygame.event.post(pygame.event.Event(pygame.QUIT))
-        assert [window.read() for _ in range(5)] == [["left"], ["space"], ["h"], ["u"], ["q"]]
-        assert window.read(0.01) == []
-        session.press("left")
-        window.show([session.env.render()], session.lines())
-        assert (pygame.surfarray.array3d(pygame.display.get_surface()) != before).any()
+def test_q_asks_before_a_game_that_is_not_over_is_lost(tmp_path, monkeypatch, clock):
+    out = tmp_path / "mine.jsonl"
+    script = pressing(monkeypatch, ["left", "q", "", "right", "q"], clock)
+    play(BY_KEYS, {}, 3, out=out)
+    lines = [lines for _, lines in script.shown]
+    asked = ["not over" in shown[-1] for shown in lines]
+    assert asked == [False, False, True, True, False, True]
+    assert "paused" in lines[2][0]
+    assert "paused" not in lines[1][0]
+    assert len(lines[3]) == len(lines[2])  # no time passes while it asks
+    assert len(out.read_text().splitlines()) == 1  # the header alone
 
 
 def test_a_finished_game_is_kept_if_ctrl_c_ends_the_session(tmp_path, monkeypatch):
@@ -158,15 +161,8 @@ def test_a_finished_game_is_kept_if_ctrl_c_ends_the_session(tmp_path, monkeypatc
     script = pressing(monkeypatch, ["up", "left", "down", "right"] * 60)
     monkeypatch.setattr(script, "read", read)
     with pytest.raises(KeyboardInterrupt):
-        play(ENV, {"rows": 2, "cols": 2}, 3, window=True, adviser="2048/greedy", out=out)
+        play(ENV, {"rows": 2, "cols": 2}, 3, adviser="2048/greedy", out=out)
     assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr("mergefall_training.play.watching.time.monotonic", clock.monotonic)
-    return clock
 
 
 def keys_of(session):
@@ -174,7 +170,7 @@ def keys_of(session):
 
 
 def test_keys_are_played_at_once_and_time_passes_from_the_first_one_on(clock):
-    session = Session(BY_KEYS, {"rotate_180": True, "gravity": 0.1}, 0, "ansi")
+    session = Session(BY_KEYS, {"rotate_180": True, "gravity": 0.1}, 0)
     assert session.due() is None
     clock.now += 10
     session.pass_time()
@@ -202,14 +198,14 @@ def test_keys_are_played_at_once_and_time_passes_from_the_first_one_on(clock):
 
 
 def test_without_gravity_time_stands_still():
-    session = Session(BY_KEYS, {"gravity": 0}, 0, "ansi")
+    session = Session(BY_KEYS, {"gravity": 0}, 0)
     session.press("left")
     assert session.due() is None
     assert "P pauses" not in session.lines()[-1]
 
 
 def test_a_piece_by_keys_is_taken_back_as_a_whole(clock):
-    session = Session(BY_KEYS, {}, 0, "ansi")
+    session = Session(BY_KEYS, {}, 0)
     for key in ("left", "up", "space", "c", "right", "space", "left"):
         session.press(key)
         clock.now += 0.1
@@ -219,16 +215,16 @@ def test_a_piece_by_keys_is_taken_back_as_a_whole(clock):
         session.press("u")
         assert session.due() is None  # there is time to think
         assert [key for key in keys_of(session) if key != "wait"] == pressed[:count]
-    fresh = Session(BY_KEYS, {}, 0, "ansi")
+    fresh = Session(BY_KEYS, {}, 0)
     assert session.actions == []
     assert session.env.clone_state().tobytes() == fresh.env.clone_state().tobytes()
 
 
 def test_a_hint_names_the_keys_of_a_whole_piece(clock):
-    bare = Session(BY_KEYS, {"preview": 0, "hold": False, "levels": True}, 0, "ansi")
+    bare = Session(BY_KEYS, {"preview": 0, "hold": False, "levels": True}, 0)
     bare.press("h")
     assert bare.hint.endswith("hard drop")
-    session = Session(BY_KEYS, {"rows": 10}, 0, "ansi", {"player": "tetris/keys", "of": "tetris/bcts"})
+    session = Session(BY_KEYS, {"rows": 10}, 0, {"player": "tetris/keys", "of": "tetris/bcts"})
     session.press("left")
     session.press("h")
     assert session.due() is None
@@ -251,7 +247,7 @@ def test_a_game_by_keys_is_a_record_that_holds(tmp_path, monkeypatch, clock, cap
     script = pressing(
         monkeypatch, ["h", "left", "", "", "up", "", "space", "c", "", "p", "z"] + ["space", ""] * 60, clock
     )
-    play(env_id, {"rows": 10, "levels": True}, 3, window=True, out=out)
+    play(env_id, {"rows": 10, "levels": True}, 3, out=out)
     assert "game over" in script.shown[-1][1][0]
     assert [verdict.problem for verdict in verify(out, progress=False)] == [""]
     (episode,) = Evaluation.read(out).episodes
@@ -259,5 +255,6 @@ def test_a_game_by_keys_is_a_record_that_holds(tmp_path, monkeypatch, clock, cap
     assert (actions == 0).sum() > 10
     assert f"score {episode.score}, lines 0, pieces {episode.pieces}, attack 0" in script.shown[-1][1][0]
     capsys.readouterr()
+    monkeypatch.undo()
     main(["watch", str(out), "--seed", "3"])
     assert f"score {episode.score}" in capsys.readouterr().out

@@ -1,10 +1,14 @@
 """Watching: games side by side, keys that change the pace, films of two games, games against an adversary."""
 
+from functools import partial
+
+import gymnasium as gym
 import pytest
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.play.records import Header
-from mergefall_training.play.watching import GAP, Show, Terminal, watch
+from mergefall_training.play.watching import GAP, Show, Terminal, Window, watch
+from rich.console import Console
 
 from ..terminals import Script
 
@@ -73,6 +77,38 @@ def test_two_games_are_filmed(tmp_path, capsys):
     alone = of("2048/greedy").environment("rgb_array")
     alone.reset(seed=0)
     assert frames[0].shape[1] == 2 * alone.render().shape[1] + GAP
+
+
+def test_a_terminal_shows_matches_side_by_side_and_text_where_there_is_room(monkeypatch, capsys):
+    env = gym.make("mergefall/TetrisVersus-v0", render_mode="ansi")
+    env.reset(seed=0)
+    for width, height, beside in ((160, 24, True), (160, 40, False), (100, 24, False)):
+        made = partial(Console, width=width, height=height)
+        monkeypatch.setattr("mergefall_training.play.watching.console", made)
+        with Terminal() as terminal:
+            terminal.show([env.render()], ["the figures", "the keys"])
+        shown = capsys.readouterr().out.rstrip().splitlines()
+        assert shown[0].count("lines 0") == 2
+        assert shown[2].count(" next ") == 2 or width == 100  # what is left is cropped
+        assert len(shown) == 23 + 2 * (not beside)
+        assert ("the keys" in shown[-1]) != beside
+        assert beside == any("the keys" in line[100:] for line in shown)
+
+
+def test_a_window_draws_and_takes_keys(monkeypatch):
+    import pygame
+
+    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
+    env = of("2048/random").environment("rgb_array")
+    env.reset(seed=0)
+    with Window() as window:
+        window.show([env.render()], ["below"])
+        assert pygame.surfarray.array3d(pygame.display.get_surface()).std() > 0
+        for key, text in ((pygame.K_RIGHT, ""), (pygame.K_SPACE, " "), (pygame.K_PLUS, "+"), (pygame.K_q, "q")):
+            pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=key, unicode=text))
+        pygame.event.post(pygame.event.Event(pygame.QUIT))
+        assert [window.read() for _ in range(5)] == [["right"], ["space"], ["+"], ["q"], ["q"]]
+        assert window.read(0.01) == []
 
 
 def test_the_terminal_needs_no_keyboard(monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Games on a screen, the terminal or a window: watched, filmed, or played by hand with undo and a searcher's advice.
+"""Games that are watched in a terminal or a window, filmed, or played by hand with undo and a searcher's advice.
 
 A game by hand is its seed and its actions. So taking a move back plays the game again without its last action, and a
 finished game can be kept as a record, which `mergefall verify` proves and `mergefall report` shows.
@@ -50,7 +50,7 @@ from mergefall_training.wrappers.adversary import adversary as with_adversary
 ARROWS = ("up", "down", "right", "left")
 CODES = dict(zip(("up", "right", "down", "left"), ARROW_CODES, strict=True)) | {"space": ord(" ")}
 GAP = 16  # pixels between two pictures
-REPEAT = 200, 50  # milliseconds after which a key that is held repeats, and between its repetitions
+NARROW = 26  # columns that text beside a board needs
 
 
 def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
@@ -87,10 +87,18 @@ class Terminal(ExitStack):
         return self
 
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
-        """Draw the boards, which are text, and lines below them."""
-        row = Table.grid(padding=(0, 4, 0, 0))
-        row.add_row(*(Text.from_ansi(picture) for picture in pictures))
-        self._live.update(Group(row, *map(Text, lines)), refresh=True)
+        """Draw the boards, which are text, and lines below them; beside them if there is no room below."""
+        boards = [Text.from_ansi(part.rstrip()) for picture in pictures for part in picture.split("\nopponent\n")]
+        row, below, screen = Table.grid(padding=(0, 4, 0, 0)), [Text(line) for line in lines], self._live.console
+        sizes = [max(line.cell_len for line in board.split()) for board in boards]
+        for size in sizes:
+            row.add_column(no_wrap=True, overflow="crop", min_width=size if size == sizes[0] else None)
+        high = max(len(board.split()) for board in boards) + len(lines) > screen.height
+        if high and sum(sizes) + 4 * len(sizes) + NARROW <= screen.width:
+            boards, below = [*boards, Text("\n\n".join(filter(None, ["", "", *lines])))], []
+            row.add_column()
+        row.add_row(*boards)
+        self._live.update(Group(row, *below), refresh=True)
 
     def read(self, timeout: float | None = None) -> list[str]:
         """Keys that were pressed: `up`, `right`, `down`, `left`, `space`, or a letter; `q` if the input is closed.
@@ -146,7 +154,6 @@ class Window(AbstractContextManager["Window"]):
         pygame().display.set_caption("mergefall")
         pygame().event.set_blocked(None)
         pygame().event.set_allowed([pygame().QUIT, pygame().KEYDOWN])
-        pygame().key.set_repeat(*REPEAT)
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -165,11 +172,9 @@ class Window(AbstractContextManager["Window"]):
         pygame().display.flip()
 
     def read(self, timeout: float | None = None) -> list[str]:
-        names = {getattr(pygame(), f"K_{name.upper()}"): name for name in (*ARROWS, "space")}
-        names[pygame().K_RETURN] = "space"
         event = pygame().event.wait(*[] if timeout is None else [max(1, round(1000 * timeout))])
         if event.type == pygame().KEYDOWN:
-            return [names.get(event.key) or _name(event.unicode)]
+            return [event.unicode.strip() or pygame().key.name(event.key)]
         return ["q"] if event.type == pygame().QUIT else []
 
 
@@ -397,11 +402,9 @@ class Session:
     In a timed game, steps of `WAIT` pass while nobody presses a key, from the first key on.
     """
 
-    def __init__(
-        self, env_id: str, kwargs: Options, seed: int | None, render_mode: str, adviser: str | Options | None = None
-    ) -> None:
+    def __init__(self, env_id: str, kwargs: Options, seed: int | None, adviser: str | Options | None = None) -> None:
         self.game = game_of(env_id)
-        wrapped: Any = environment(env_id, kwargs, render_mode=render_mode)
+        wrapped: Any = environment(env_id, kwargs, render_mode="ansi")
         self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
         self.env: Any = wrapped.unwrapped
         usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
@@ -500,6 +503,7 @@ class Session:
     def lines(self) -> list[str]:
         """What is written below the picture: figures, a hint, and the keys."""
         figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
+        figures += "; paused" * bool(self._second and self._passed is None and not self.step.terminated)
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
         keys = self.cursor.help if self.cursor else CONTROLS[self.game.name]
         others = "P pauses, " * bool(self._second) + PLAYING
@@ -518,42 +522,43 @@ def _less(best: float, value: float) -> str:
 
 
 def play(
-    env_id: str,
-    kwargs: Options,
-    seed: int | None,
-    *,
-    window: bool = False,
-    adviser: str | Options | None = None,
-    out: Path | None = None,
+    env_id: str, kwargs: Options, seed: int | None, *, adviser: str | Options | None = None, out: Path | None = None
 ) -> None:
     """Play by hand until Q; the arguments are those of `mergefall play`.
 
-    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed.
+    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed. Before its
+    end, Q asks.
 
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
-    session = Session(env_id, kwargs, seed, "rgb_array" if window else "ansi", adviser)
-    if not window and not (sys.stdin.isatty() and sys.stdout.isatty()):
+    session, screen = Session(env_id, kwargs, seed, adviser), Terminal()
+    if not screen.interactive:
         raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
     with ExitStack() as opened:
         header = Header(BY_HAND, {}, session.env_id, session.kwargs, None, __version__)
         file = opened.enter_context(RecordFile(out, header)) if out else None
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
-        screen: Screen = opened.enter_context(Window() if window else Terminal())
-        going = True
+        opened.enter_context(screen)
+        going, asked = True, False
         try:
             while going:
-                screen.show([session.env.render()], session.lines())
-                for key in screen.read(session.due()):
-                    if file is not None and session.step.terminated and key == "r":
+                asking = ["This game is not over, and would not be kept. Q again: quit; any other key: go on."] * asked
+                screen.show([session.env.render()], [*session.lines(), *asking])
+                for key in screen.read(None if asked else session.due()):
+                    over = session.step.terminated
+                    if file is not None and over and key == "r":
                         file.append(session.record())
                         while (seed := secrets.randbelow(SEEDS)) in file.episodes:
                             pass
                         session.begin(seed)
-                    elif not session.press(key):
-                        going = False
+                    elif file is not None and key == "q" and session.actions and not over and not asked:
+                        session.press("p")
+                        asked = True
                         break
+                    elif not (going := session.press(key)):
+                        break
+                    asked = False
                 session.pass_time()
         finally:  # Ctrl-C ends the session, too
             if file is not None and session.step.terminated:
