@@ -55,24 +55,26 @@ RULES = [
     {"pieces": "five", "randomizer": "hidden", "cols": 7},
     {"placements": "reachable", "hold": True, "randomizer": "bag7", "preview": 2},
 ]
-# Slides are slow tests of the trees, of rollouts, and of the controllers that differ from bcts in their features alone:
-# each would compile the player once more.
-SLOW_SLIDES = {"tetris/mcts", "tetris/rollout", "tetris/dt-10", "tetris/dt-20", "tetris/el-tetris"}
+# The rules, by index, under which a player is no slow test: each kind of placement compiles a player anew.
+QUICK = {
+    "tetris/random": (0, 1, 2, 3, 4),
+    "tetris/greedy": (0, 1, 2, 3, 4),
+    "tetris/two-tetrad": (0, 2, 4),
+    "tetris/expectimax": (0, 3),
+    "tetris/rollout": (2, 3),
+    "tetris/mcts": (0, 2),
+    "tetris/beam": (),
+    "quintris/expectimax": (1, 3),
+}
 SMALL_FIELD = {"cols": 6, "rows": 12}
 OF_2048 = [(name, {"rows": 2, "cols": 3} if name == "2048/optimal" else {}) for name in players() if "2048" in name]
-SEARCHING = ("tetris/bcts", "tetris/two-tetrad", "tetris/random")  # where reachable placements are no slow tests
 OF_TETRIS = [
-    pytest.param(
-        name,
-        SMALL_FIELD | kwargs,
-        marks=[pytest.mark.slow]
-        * ((name in SLOW_SLIDES and kwargs == RULES[1]) or (name not in SEARCHING and kwargs == RULES[4])),
-    )
+    pytest.param(name, SMALL_FIELD | kwargs, marks=[pytest.mark.slow] * (which not in QUICK.get(name, (0,))))
     for name in players()
     if name in OPTIONS or name[7:] in ("random", "greedy", "dellacherie", "bcts", "dt-10", "dt-20", "el-tetris")
-    for kwargs in RULES
-    if not name.startswith("2048/") and not (name == "quintris/expectimax" and kwargs == RULES[4])
-    if name != "tetris/beam" or kwargs == RULES[4]
+    for which, kwargs in enumerate(RULES)
+    if not name.startswith("2048/") and not (name == "quintris/expectimax" and which == 4)
+    if name != "tetris/beam" or which == 4
 ]
 every_player = pytest.mark.parametrize(("name", "kwargs"), [*OF_2048, *OF_TETRIS])
 

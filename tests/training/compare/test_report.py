@@ -129,7 +129,7 @@ def test_the_command_plays_the_same_games(tmp_path):
     assert [json.loads(line)["actions"] for line in first[1:]] == [json.loads(line)["actions"] for line in again[1:]]
 
 
-def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path):
+def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path, drawn):
     board = {"rows": 2, "cols": 2}
     config = configure(
         "ntuple", env_kwargs=board, changed={"patterns": "0123 01"}, timesteps=4000, interval=2000, episodes=6
@@ -161,7 +161,7 @@ def test_two_files_of_one_player_stay_apart_and_broken_ones_are_told_of(tmp_path
     assert any("c.jsonl" in problem for problem in section.problems)
 
 
-def test_a_league_is_one_section_with_its_ratings(tmp_path):
+def test_a_league_is_one_section_with_its_ratings(tmp_path, drawn):
     (tmp_path / "small.yaml").write_text(LEAGUE)
     (league,) = compare(tmp_path / "small.yaml", tmp_path / "out", 1, progress=False)
     (section,), (data,) = page_of([tmp_path / "out"], tmp_path / "page.html")

@@ -77,7 +77,10 @@ def ends(folder):
     return [(point.step, point.mean, point.figures) for point in read_curve(folder)], [checkpoint, *models]
 
 
-@pytest.mark.parametrize("name", RUNS)
+SLOW = ("dqn", "distill keys", "kickstart keys", "maskable-ppo 2048")
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in RUNS])
 def test_a_killed_run_ends_as_an_unbroken_one(tmp_path, monkeypatch, name):
     monkeypatch.setattr(ntuple_train, "ROUND", 500)
     config = RUNS[name]()

@@ -106,7 +106,7 @@ def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):
     assert capped.rows[0].summary.mean.value == math.inf
 
 
-def test_files_and_plots_of_games_without_an_end(tmp_path):
+def test_files_and_plots_of_games_without_an_end(tmp_path, drawn):
     from matplotlib import image
 
     out = tmp_path / "out"
