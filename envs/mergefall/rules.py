@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields
 from functools import cache
 from importlib import import_module
@@ -65,6 +65,7 @@ class GameRules:
     # What a game implements, besides `afterstates`, `chance_outcomes`, `seen`, `shown` and `limits`:
     n_actions: Any  # a property
     observations: Any  # (states uint64[n, words]) -> what players see of them, a batch of observations
+    states: Any  # its inverse: (observations) -> states that show them; raises ValueError for what no game shows
     view: Any  # (kind "planes" or "flat", observations) -> float32[n, …] of 0 and 1, for `mergefall.wrappers`
     _blank_states: Any  # (count) -> states of games that have not begun, without random streams
     _start: Any  # (checked `reset` options) -> a start, a row for the kernel `begin`
@@ -194,9 +195,14 @@ class GameRules:
         What kernels use as an index is checked, so that no state makes them read elsewhere.
         """
         copy = np.array(typed("state", state, np.uint64, *like.shape), order="C")
-        for name, values, wrong, expected in self._faults(copy.reshape(-1, copy.shape[-1])):
-            if wrong.any():
-                i = int(wrong.argmax())
-                whose = "state" if copy.ndim == 1 else f"state of game {i}"
-                raise ValueError(f"{whose} has the {name} {values[i]:#x}; expected {expected}")
+        no_faults("state", self._faults(copy.reshape(-1, copy.shape[-1])))
         return copy
+
+
+def no_faults(what: str, faults: Iterable[tuple[str, Any, NDArray[np.bool_], str]]) -> None:
+    """Raises ValueError for the first of `GameRules._faults` that a state or observation has; `what` names it."""
+    for name, values, wrong, expected in faults:
+        if wrong.any():
+            i = int(wrong.argmax())
+            whose = what if len(wrong) == 1 else f"{what} of game {i}"
+            raise ValueError(f"{whose} has the {name} {values[i]:#x}; expected {expected}")

@@ -489,17 +489,17 @@ EMPTY = np.zeros((20, 10), dtype=int)
         (np.ones((2, 7), dtype=int), "cols is 7"),
         ([[1, 1], [1]], "rows of different lengths"),
         ({}, "expected integer ranks"),
-        ({"board": EMPTY}, "mapping"),
+        ({"board": EMPTY}, "observation has board; expected board, piece"),
         ({"board": EMPTY, "piece": 0, "hold": 1}, "hold is True with preview=0"),
-        ({"board": EMPTY, "piece": 0, "next": 1}, "mapping"),
-        ({"board": EMPTY.astype(float), "piece": 0}, "board of float64 with 0.0; expected cells of 0 and 1"),
-        ({"board": EMPTY + 2, "piece": 0}, "got a board of int64 with 2; expected cells of 0 and 1"),
+        ({"board": EMPTY, "piece": 0, "next": 1}, "observation has board, piece, next; expected"),
+        ({"board": EMPTY.astype(float), "piece": 0}, r"board is float64\[1, 20, 10\]; expected integers"),
+        ({"board": EMPTY + 2, "piece": 0}, r"board\[0\]\[0\] is 2; expected 0 to 1"),
         ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
-        ({"board": EMPTY, "piece": "T"}, "got a piece of <U1 with T; expected a piece id"),
-        ({"board": EMPTY, "piece": [0]}, "shapes"),
-        ({"board": [EMPTY, EMPTY], "piece": [0, 0], "queue": [0, 0]}, "shapes"),
-        ({"board": EMPTY, "piece": 7}, "piece 7; expected one of 0 I, 1 O"),
-        ({"board": EMPTY, "piece": -1}, "piece -1; expected one of 0 I, 1 O"),
+        ({"board": EMPTY, "piece": "T"}, r"piece is <U1\[1\]; expected integers"),
+        ({"board": EMPTY, "piece": [0]}, r"piece is int64\[1, 1\]; expected integers of shape \[1\]"),
+        ({"board": [EMPTY, EMPTY], "piece": [0, 0], "queue": [0, 0]}, r"queue is int64\[2\]; expected .* \[2, 2\]"),
+        ({"board": EMPTY, "piece": 7}, "piece is 7; expected one of 0 I, 1 O"),
+        ({"board": EMPTY, "piece": -1}, "piece is -1; expected one of 0 I, 1 O"),
         ({"board": EMPTY[:2], "piece": 0}, "rows is 2"),
     ],
 )
@@ -511,7 +511,7 @@ def test_bad_observations_are_refused(observation, message):
 
 def test_a_piece_that_the_game_does_not_have_is_refused():
     player = make("tetris/expectimax", pieces="sz", distribution="counted", depth=2)
-    with pytest.raises(ValueError, match="got piece 0; expected one of 3 S, 4 Z"):
+    with pytest.raises(ValueError, match="piece is 0; expected one of 3 S, 4 Z"):
         player.act({"board": EMPTY, "piece": 0, "queue": [4]})
 
 

@@ -7,6 +7,7 @@ from mergefall.game2048 import board
 from mergefall.tetris import game
 
 TETRIS, G2048 = "mergefall/Tetris-v0", "mergefall/Game2048-v0"
+KEYS, VERSUS = "mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"
 GAMES = [
     (G2048, {}),
     (G2048, {"rows": 3, "cols": 3, "goal": 64}),
@@ -18,6 +19,9 @@ GAMES = [
     (TETRIS, {"pieces": "sz", "randomizer": "bag7", "cols": 16, "rows": 40}),
     (TETRIS, {"placements": "reachable", "hold": True, "randomizer": "bag7", "cols": 5, "rows": 6}),
     ("mergefall/Quintris-v0", {"placements": "slide", "overflow": "clear_first"}),
+    (KEYS, {"levels": True, "cols": 4, "rows": 4}),
+    (KEYS, {"gravity": 1.5, "garbage": {"rows": 2.5, "holes": 3}, "preview": 0, "hold": False, "pieces": "sz"}),
+    (VERSUS, {"opponent": "keys/random", "cols": 5, "rows": 6, "gravity": 0.5, "rotate_180": True}),
 ]
 each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
 
@@ -28,6 +32,27 @@ def started(env_id, kwargs, moves=0):
     for _ in range(moves):
         env.step(int(np.flatnonzero(env.action_masks())[0]))
     return env
+
+
+@each_game
+def test_states_are_the_inverse_of_observations(env_id, kwargs):
+    """What an observation shows is in its state; a number that no game shows is refused, the part named."""
+    if env_id == G2048:
+        pytest.skip("its observation is its board")
+    envs = gym.make_vec(env_id, num_envs=8, **kwargs).unwrapped
+    rng, (seen, info) = np.random.default_rng(1), envs.reset(seed=0)
+    for _ in range(150):
+        states = envs.rules.states(seen)
+        for name, part in envs.rules.observations(states).items():
+            np.testing.assert_array_equal(part, seen[name])
+        name = rng.choice(list(seen))
+        wrong = {**seen, name: np.array(seen[name], np.int64)}
+        at = tuple(rng.integers(wrong[name].shape))
+        wrong[name][at] = rng.choice([-1, -(1 << 40), 1 << 16, 1 << 62])
+        for read in (envs.rules.states, lambda shown: envs.rules.view("flat", shown)):
+            with pytest.raises(ValueError, match=rf"^{name}[^ ]* is {wrong[name][at]}; expected "):
+                read(wrong)
+        seen, *_, info = envs.step([rng.choice(np.flatnonzero(row)) for row in info["action_mask"]])
 
 
 @each_game
@@ -89,8 +114,17 @@ def test_the_largest_boards_of_2048_and_what_they_merge_to_are_restored(size):
         (TETRIS, {"randomizer": "hidden", "pieces": "sz"}, game.BAG, 1, "the bag 0x1; expected"),
         (TETRIS, {}, game.HOLD, 1, "the hold 0x1; expected 0$"),
         (TETRIS, {"hold": True}, game.HOLD, 8, "the hold 0x8; expected 0, or an id plus one, the id one of 0 I, 1 O"),
-        (TETRIS, {}, game.KEYS, 1, "the words of play by keys 0x1; expected 0"),
+        (TETRIS, {}, game.GRAVITY, 1, "the word of play by keys 0x1; expected 0"),
         (TETRIS, {}, game.RULES, 0, "the rules word 0x0; expected 0x.*, Rules.cols=10, rows=20"),
+        (KEYS, {}, game.COLUMN, 9, "the column 0x9; expected a place within the walls"),
+        (KEYS, {}, game.SPIN, 3, "the spin 0x3; expected 0x0 to 0x2"),
+        (KEYS, {}, game.LINES, 1 << 63, "the lines 0x8000000000000000; expected"),
+        (KEYS, {}, game.GRAVITY, 0, "the gravity 0x0; expected 0x51f"),
+        (KEYS, {}, game.PENDING, 1 << 16, "the pending 0x10000; expected 0x0 to 0xffff, rows of garbage"),
+        (KEYS, {}, game.OPPONENTS_KEY, 1, "the opponent's key 0x1; expected 0x0"),
+        (KEYS, {"garbage": {"rows": 1, "holes": 2}}, game.HOLE, 9, "the hole 0x9; expected 0x0 to 0x8"),
+        (VERSUS, {}, game.COLUMNS + 10 + game.OPPONENTS_KEY, 8, "the opponent's key 0x8; expected 0x0 to 0x7"),
+        (VERSUS, {}, game.COLUMNS + 10 + game.ROW, 28, "the row 0x1c; expected 0x0 to 0x1b"),
         (G2048, {}, board.CELLS, 23, r"the highest rank 0x17; expected at most 0x16"),
         (G2048, {"rows": 3, "cols": 3}, board.CELLS + 1, 0xF, r"the highest rank 0xf; expected at most 0xe"),
         (G2048, {}, board.SHAPE, 0, "the rules word 0x0; expected 0x404, 4×4, goal rank 0"),

@@ -21,7 +21,7 @@ from mergefall.tetris.field import copy, full_rows, put
 from mergefall.tetris.game import nibble, nth_bit
 from mergefall.tetris.heuristics import Attack
 from mergefall.tetris.keys import game as keys
-from mergefall.tetris.keys.game import T, get
+from mergefall.tetris.keys.game import T
 from mergefall.tetris.pieces import HEIGHTS, NAMES
 from mergefall.tetris.placements import ABOVE
 from mergefall.weighted import dot
@@ -157,6 +157,11 @@ def slot_of(beam, key):
         at = at + U(1) & low
     beam.table[at] = entry
     return at, False
+
+
+@kernel(inline="always")
+def get(word, field):
+    return np.int64(word >> U(field[0])) & ((1 << field[1]) - 1)
 
 
 @kernel
@@ -321,10 +326,10 @@ def search(beam, state, hold, bag, values):
         queue |= U(nth_bit(bag, 0)) << U(4 * known)
         known += 1
         bag = drawn
-    chain, pending = state[game.CHAIN], min(get(state[game.GARBAGE], keys.PENDING), MOST_GARBAGE)
-    row, chained = min(get(chain, keys.CLEARS_IN_A_ROW), MOST_IN_A_ROW), get(chain, keys.BACK_TO_BACK)
+    row, pending = np.int64(state[game.COMBO]), np.int64(state[game.PENDING])
+    row, pending = min(row, MOST_IN_A_ROW), min(pending, MOST_GARBAGE)
     copy(game.columns_in(state), nodes.words[0])
-    nodes.words[0, nodes.words.shape[1] - 1] = fields_of(hold, 0, row, pending, chained)
+    nodes.words[0, nodes.words.shape[1] - 1] = fields_of(hold, 0, row, pending, np.int64(state[game.BACK_TO_BACK]))
     nodes.paid[0] = 0.0
     values[:] = -np.inf
     count = more = expand(beam, nodes, 1, nodes, queue, known)

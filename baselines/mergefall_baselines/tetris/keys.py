@@ -54,18 +54,6 @@ def _start(state):
     game.begin(state, np.empty((0, 1), U), True)
 
 
-def _states(name: str, parts: dict[str, Array], rules: Rules) -> NDArray[np.uint64]:
-    """States that show these observations; what no observation shows, as the random stream, is 0."""
-    states = states_of(name, parts, rules)
-    status, place = (parts[part].reshape(len(states), -1).astype(np.int64).T for part in ("status", "place"))
-    fields = [game.HELD, game.SPIN, game.PHASE, game.GROUNDED, game.RESETS, game.ROTATION, game.COLUMN, game.ROW]
-    states[:, words.FALLING] = sum(value << low for (low, _), value in zip(fields, (*status[:5], *place), strict=True))
-    states[:, words.CHAIN] = status[5] << game.CLEARS_IN_A_ROW[0] | status[6] << game.BACK_TO_BACK[0]
-    states[:, words.GARBAGE] = status[7] << game.PENDING[0]
-    states[:, words.LINES] = (status[8] - 1) * game.LEVEL_LINES
-    return rules.restored(states, states)  # raises ValueError for values that no game has
-
-
 FORM = FORMS["keys"] = Form(
     rules=Rules,
     memory_words=KEYS_MEMORY,
@@ -74,8 +62,8 @@ FORM = FORMS["keys"] = Form(
     shift=0,
     entry=STATE_FORM.entry,
     ways=lambda rules: (rules,),
-    read=reader(("board", "piece", "place", "status"), game.STORAGE),
-    states=_states,
+    read=reader(game.STORAGE),
+    states=states_of,
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
 )
@@ -84,10 +72,11 @@ FORM = FORMS["keys"] = Form(
 @kernel
 def mark_of(state):
     """A number that tells one falling piece at one place over one board from another; never 0."""
-    mark = state[words.FALLING] ^ U(words.queued(state, 0)) << U(50)
-    for column in words.columns_in(state):
-        mark = (mark ^ column) * U(0x9E3779B97F4A7C15)
-        mark ^= mark >> U(29)
+    mark = U(words.queued(state, 0))
+    for first, end in ((words.ROTATION, words.RESETS + 1), (words.COLUMNS, state.size)):
+        for i in range(first, end):
+            mark = (mark ^ state[i]) * U(0x9E3779B97F4A7C15)
+            mark ^= mark >> U(29)
     return mark | U(1)
 
 
@@ -95,8 +84,6 @@ def mark_of(state):
 def without_keys(state, rules_word, target):
     """Write the state of the game by placements that shows the same board and pieces; what clears are worth stays."""
     copy(state, target)
-    for word in (words.KEYS, words.FALLING, words.ATTACK, words.RATES):
-        target[word] = U(0)
     target[words.RULES] = rules_word
     field = field_mask(words.size_of(state)[1])
     for i in range(words.COLUMNS, target.size):
@@ -111,7 +98,7 @@ def best_in_time(state, values, settings, route):
     placements = np.empty(per_piece, np.int64)
     for held in range(words.choices_of(asked)):
         copy(state, trial)
-        if held and (not game.act(trial, game.HOLD_KEY)[0] or words.is_over(trial)):
+        if held and (not game.act(trial, game.HOLD_KEY)[0] or trial[words.OVER]):
             continue
         explore(trial, ANY, True, work)
         node, found = -1, count > 0
@@ -178,7 +165,7 @@ def decide(state, memory, values, settings):
 @kernel
 def choose_any(state, memory, values, settings):
     """Choose any key whose mask is 1; each is worth 0."""
-    game.write_mask(state, words.is_over(state), settings)
+    game.write_mask(state, state[words.OVER] > 0, settings)
     mask = 0
     for key in range(settings.size):
         values[key] = 0.0 if settings[key] else -np.inf
@@ -255,7 +242,7 @@ class Keys(KernelPlayer):
                 illegal_limit=1,
             )
             asked, trial = np.zeros((2, words.COLUMNS + rules.cols), U)
-            settings = theirs.slides, theirs.reach, U(theirs.rules_words()[words.RULES]), asked, trial, new_work()
+            settings = theirs.slides, theirs.reach, U(theirs.words[words.RULES].low), asked, trial, new_work()
             return self.of.with_rules(asdict(theirs)), theirs, settings
 
         return self._once(("asks", rules), make)

@@ -16,11 +16,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.checks import array
+from mergefall.checks import array, in_place
+from mergefall.games import batch_of_one
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
-from mergefall.tetris.field import columns_of
-from mergefall.tetris.keys.rules import STATUS
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest
 from mergefall.tetris.rules import PieceRules, Rules
 from mergefall.typing import Array, Kernel, Observation
@@ -43,14 +42,6 @@ from mergefall_baselines.tetris.memory import COUNTS, MEMORY, observe
 
 U = np.uint64
 FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}
-_HOLDS = {
-    "board": "cells of 0 and 1",
-    "piece": "a piece id",
-    "queue": "piece ids",
-    "hold": "a piece id",
-    "place": "a rotation, a column and a row",
-    "status": "integers",
-}
 
 
 @kernel
@@ -108,59 +99,29 @@ def _entry(signature: Any) -> Kernel:
     return entry
 
 
-def reader(needed: tuple[str, ...], above: int = 0) -> Callable[..., tuple[dict[str, Array], dict[str, Any], bool]]:
-    """`Form.read` of a game whose observations have the parts `needed`, and `above` rows of the board above the field.
-
-    A `queue` and a `hold` may be there. In a match, players look at their own board alone.
-    """
+def reader(above: int = 0) -> Callable[..., tuple[dict[str, Array], dict[str, Any], bool]]:
+    """`Form.read` of a game that shows `above` rows above the field. In a match, players look at their own side."""
 
     def read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
-        known = {*needed, "queue", "hold", "opponent"}
-        if not isinstance(observation, Mapping) or not set(needed) <= set(observation) <= known:
-            expected = f"a mapping with {', '.join(needed)} and perhaps queue, hold"
-            raise ValueError(f"{name} got {observation!r}; expected {expected}")
-        parts = {n: array(f"{name}: {n}", value, _HOLDS[n]) for n, value in observation.items() if n != "opponent"}
-        board, single = parts["board"], parts["board"].ndim == 2
-        shape = () if single else board.shape[:1]
-        queue = parts.setdefault("queue", np.zeros((*shape, 0), dtype=np.int64))
-        lengths = {
-            "board": board.shape[-2:],
-            "queue": queue.shape[-1:] or (0,),
-            "place": (3,),
-            "status": (len(STATUS),),
-        }
-        shapes = {part: value.shape for part, value in parts.items()}
-        if board.ndim not in (2, 3) or shapes != {part: (*shape, *lengths.get(part, ())) for part in parts}:
-            raise ValueError(f"{name} got an observation of shapes {shapes}; expected one observation or a batch")
-        for part, value in parts.items():
-            if value.dtype.kind not in "iub" or (part == "board" and (value.astype(np.uint64) > 1).any()):
-                held = ", ".join(np.unique(value.astype(str))[:8])
-                raise ValueError(f"{name} got a {part} of {value.dtype} with {held}; expected {_HOLDS[part]}")
-        shown = {"cols": board.shape[-1], "rows": board.shape[-2] - above, "preview": queue.shape[-1]}
-        return parts, shown | {"hold": "hold" in parts}, single
+        if not isinstance(observation, Mapping) or "board" not in observation:
+            raise ValueError(f"{name} got {observation!r}; expected a mapping with board, piece and more")
+        parts = {n: array(f"{name}: {n}", part, "integers") for n, part in observation.items() if n != "opponent"}
+        board, preview = parts["board"], parts.get("queue", np.empty(0)).shape[-1:]
+        if board.ndim not in (2, 3):
+            raise ValueError(f"{name} got a board of shape {board.shape}; expected [rows, cols] or [n, rows, cols]")
+        if not preview or not preview[0]:
+            parts.pop("queue", None)
+        shown = {"cols": board.shape[-1], "rows": board.shape[-2] - above, "preview": (*preview, 0)[0]}
+        single = board.ndim == 2
+        return batch_of_one(parts) if single else parts, shown | {"hold": "hold" in parts}, single
 
     return read
 
 
 def states_of(name: str, parts: dict[str, Array], rules: PieceRules) -> NDArray[np.uint64]:
-    """States uint64[n, words] that show the boards, the queues and the held pieces of observations; else they are 0."""
-    ids = np.concatenate([parts["piece"][..., None], parts["queue"]], axis=-1).astype(np.int64)
-    ids = ids.reshape(-1, 1 + rules.preview)
-    if (wrong := ids[(ids[..., None] != rules.piece_set.drawn).all(axis=-1)]).size:
-        raise ValueError(f"{name} got piece {wrong[0]}; expected {rules.pieces_text()}")
-    states = np.zeros((len(ids), game.COLUMNS + rules.cols), dtype=np.uint64)
-    for word, value in rules.rules_words().items():
-        states[:, word] = value
-    states[:, game.QUEUE] = (ids << game.NIBBLE_BITS * np.arange(ids.shape[1])).sum(axis=1)
-    states[:, game.COLUMNS :] = columns_of(parts["board"])
-    if "hold" in parts:
-        held = parts["hold"].reshape(-1).astype(np.int64)
-        if (wrong := held[~np.isin(held, (*rules.piece_set.drawn, rules.n_pieces))]).size:
-            raise ValueError(
-                f"{name} got hold {wrong[0]}; expected {rules.n_pieces} for none, or {rules.pieces_text()}"
-            )
-        states[:, game.HOLD] = np.where(held == rules.n_pieces, 0, held + 1)
-    return states
+    """`Form.states` of a game."""
+    with in_place(name):
+        return rules.states(parts)
 
 
 @cache
@@ -185,7 +146,7 @@ FORM = FORMS["tetris"] = Form(
     shift=ACTION_SHIFT,
     entry=lambda signature, rules: _entry(signature),
     ways=_ways,
-    read=reader(("board", "piece")),
+    read=reader(),
     states=states_of,
     settle=lambda name, values, state: check_values(name, values),
     figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},

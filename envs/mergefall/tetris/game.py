@@ -1,6 +1,6 @@
 """One game of placement Tetris as a row of words: pieces are drawn, placements played, lines counted.
 
-A state is uint64[17 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
+A state is uint64[34 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
 
     STREAM    the random stream
     LINES     rows cleared so far
@@ -12,7 +12,7 @@ A state is uint64[17 + cols]. A copy of it is the whole game, random stream incl
     BAG       for "bag7" the ids left in the bag, as bits; for "hidden" the copies of each piece, 4 bits per id
     QUEUE     the ids of the current piece and of the previewed ones, 4 bits each, the current piece lowest
     HOLD      the id of the held piece plus one, 0 for none
-    KEYS, FALLING, CHAIN, ATTACK, GARBAGE, RATES    for play by keys (`keys/game.py`); 0 in play by placements
+    GRAVITY … OPPONENTS_KEY    for play by keys: `keys/rules.py` says what they hold; 0 in play by placements
     COLUMNS…  the board, a word for each column (`field.py`)
 """
 
@@ -31,8 +31,10 @@ from mergefall.words import below, draw, nth_bit, popcount
 
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10)
-KEYS, FALLING, CHAIN, ATTACK, GARBAGE, RATES, COLUMNS = range(10, 17)
-OVER_BIT = 15  # of FALLING: whether the game is over
+GRAVITY, LOCK_DELAY, LOCK_RESETS, LEVELS, RATE, HOLES, MOVING = range(10, 17)
+ROTATION, COLUMN, ROW, HELD, SPIN, PHASE, GROUNDED, RESETS = range(17, 25)
+COMBO, BACK_TO_BACK, PENDING, ATTACK, OVER, HOLE, OWED, HOLE_STREAM, OPPONENTS_KEY = range(25, 34)
+COLUMNS = 34
 
 # The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last are flags.
 COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24
@@ -43,7 +45,7 @@ RANDOMIZERS = ("uniform", "bag7", "hidden")
 _, BAG7, HIDDEN = range(3)
 MOST_PREVIEW = 8
 MOST_COPIES = 10  # of a piece in a hidden multiset
-HELD = 15  # the group of four bits in a start that is the held piece
+GIVEN_HOLD = 15  # the group of four bits in a start that is the held piece
 
 # The score of clearing 0 to 5 lines: Nintendo's Tetris (NES, 1989) at level 0. Five lines, which only the five-cell
 # pieces can clear, score as four and one.
@@ -140,9 +142,7 @@ def columns_in(state):
 
 @kernel
 def is_over(state):
-    """Whether the game is over: in play by placements, only then does a cell lie above the field."""
-    if state[KEYS]:
-        return state[FALLING] >> U(OVER_BIT) & U(1) == 1
+    """Whether a game by placements is over: only then does a cell lie above the field."""
     _, rows = size_of(state)
     return is_above(columns_in(state), rows)
 
@@ -191,7 +191,7 @@ def start(state, given=0):
         for piece in range(7):
             if DRAWN[pieces] >> piece & 1:
                 state[BAG] |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
-    state[HOLD] = U(nibble(U(given), HELD))
+    state[HOLD] = U(nibble(U(given), GIVEN_HOLD))
     if state[HOLD] and randomizer == BAG7:
         state[BAG] = U(DRAWN[pieces]) & ~(U(1) << state[HOLD] - U(1))
     for i in range(1 + preview):
@@ -220,8 +220,9 @@ def begin(state, starts, drawn):
 
 
 @kernel(inline="always")
-def append(state, bits):
-    """Draw a piece to the queue's end."""
+def advance(state, bits):
+    """Let the first piece leave the queue, and draw one to its end."""
+    state[QUEUE] >>= U(NIBBLE_BITS)
     state[QUEUE] |= U(piece_by(state, bits)) << U(NIBBLE_BITS * settings_of(state)[2])
 
 
@@ -233,9 +234,8 @@ def exchange(state, bits):
     if before:
         state[QUEUE] += before - U(1) - U(current)
         return bits
-    state[QUEUE] >>= U(NIBBLE_BITS)  # two pieces are drawn, by the two halves of the bits
-    append(state, bits)
-    return bits << U(32)
+    advance(state, bits)
+    return bits << U(32)  # two pieces are drawn, by the two halves of the bits
 
 
 @kernel
@@ -249,9 +249,8 @@ def play(state, rotation, column, y, bits):
     lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clear_first)
     state[PIECES] += U(1)
     state[LINES] += U(lines)
-    state[SCORE] += U(LINE_SCORES[lines])
-    state[QUEUE] >>= U(NIBBLE_BITS)
-    append(state, bits)
+    state[SCORE] += U(LINE_SCORES[min(lines, LINE_SCORES.size - 1)])  # a caller's board may have more full rows
+    advance(state, bits)
     return lines, over
 
 

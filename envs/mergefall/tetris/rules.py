@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
 from mergefall.checks import MOST_COUNTED, choice, integer
-from mergefall.rules import GameRules, argument
+from mergefall.rules import GameRules, argument, no_faults
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
 from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, PieceSet, rotations
@@ -26,7 +26,17 @@ from mergefall.typing import Array
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
 OVERFLOWS = ("strict", "clear_first")
+MOST = 1 << 62  # of what is counted
 U = np.uint64
+
+
+class Word(NamedTuple):
+    """A number that a state holds: its name, the lowest and the highest value, and what it says."""
+
+    name: str
+    low: int
+    high: int
+    says: str
 
 
 class PieceRules(GameRules):
@@ -67,16 +77,22 @@ class PieceRules(GameRules):
     def more(self) -> tuple[int | None]:  # pyright: ignore[reportIncompatibleVariableOverride]
         return (self.reach,)
 
-    def rules_words(self) -> dict[int, int]:
-        """The words of the game's states that the rules fix."""
-        rules = (
+    def _rules_word(self) -> int:
+        return (
             self.cols << game.COLS_SHIFT
             | self.rows << game.ROWS_SHIFT
             | game.SETS.index(self.pieces) << game.SET_SHIFT
             | game.RANDOMIZERS.index(self.randomizer) << game.RANDOMIZER_SHIFT
             | self.preview << game.PREVIEW_SHIFT
+            | self.hold << game.HOLD_BIT
         )
-        return {game.RULES: rules}
+
+    @cached_property
+    def words(self) -> dict[int, Word]:
+        """The words of a state that are numbers of their own; a blank state has their lowest values."""
+        rules, counts = self._rules_word(), ("LINES", "SCORE", "PIECES", "ILLEGAL", "STEPS")
+        counted = {getattr(game, name): Word(name.lower(), 0, MOST, "counted") for name in counts}
+        return {game.RULES: Word("rules word", rules, rules, str(self)), **counted}
 
     def observation_space(self) -> gym.spaces.Dict:
         spaces: dict[str, gym.Space[Any]] = {
@@ -131,6 +147,55 @@ class PieceRules(GameRules):
         self.kernels.look(states, np.arange(len(states)), seen, self.reach)
         return self.shown(seen)[0]
 
+    @cached_property
+    def _parts(self) -> dict[str, tuple[tuple[int, ...], Any, Any]]:
+        """The parts of an observation: (shape, lowest values, highest values)."""
+        drawn = min(self.piece_set.drawn), max(self.piece_set.drawn)
+        limits = {"board": (0, 1), "opponent": (0, 1), "hold": (0, self.n_pieces), "piece": drawn, "queue": drawn}
+        spaces = self.observation_space().spaces
+        return {name: (space.shape or (), *limits.get(name, (0, 0))) for name, space in spaces.items()}
+
+    def checked(self, observations: Mapping[str, Any]) -> dict[str, Array]:
+        """A batch of observations as arrays; raises ValueError for parts, shapes and numbers that no game shows."""
+        if set(observations) != set(self._parts):
+            raise ValueError(f"observation has {', '.join(observations)}; expected {', '.join(self._parts)}")
+        parts = {name: checks.array(name, observations[name], "integers") for name in self._parts}
+        count = len(parts["board"])
+        for name, (shape, low, high) in self._parts.items():
+            part = parts[name]
+            if part.dtype.kind not in "iub" or part.shape != (count, *shape):
+                expected = f"integers of shape {[count, *shape]}"
+                raise ValueError(f"{name} is {part.dtype}{list(part.shape)}; expected {expected}")
+            wrong = (part < low) | (part > high)
+            if wrong.any():
+                at = tuple(np.argwhere(wrong)[0])
+                least, most = (int(np.broadcast_to(limit, part.shape)[at]) for limit in (low, high))
+                which = "".join(f"[{i}]" for i in at[1:])
+                expected = self.pieces_text() if name in ("piece", "queue") else f"{least} to {most}"
+                raise ValueError(f"{name}{which} is {part[at]}; expected {expected}")
+        return parts
+
+    def states(self, observations: Mapping[str, Any]) -> NDArray[np.uint64]:
+        """States that show these observations, uint64[n, words]; what none shows is as in a blank state.
+
+        Raises ValueError for what no game shows. Full rows are taken as they stand.
+        """
+        parts = self.checked(observations)
+        states = self._blank_states(len(parts["board"]))
+        self._read(parts, states)
+        no_faults("observation", PieceRules._faults(self, states))
+        return states
+
+    def _read(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> None:
+        """Write what the parts of observations show into blank states."""
+        shifts = game.NIBBLE_BITS * np.arange(1 + self.preview)
+        queue = [parts["queue"]] if self.preview else []
+        ids = np.concatenate([parts["piece"][:, None], *queue], axis=1).astype(np.int64)
+        states[:, game.QUEUE] = (ids << shifts).sum(axis=1)
+        states[:, game.COLUMNS : game.COLUMNS + self.cols] = columns_of(parts["board"])
+        if self.hold:
+            states[:, game.HOLD] = (parts["hold"].astype(np.int64) + 1) % (self.n_pieces + 1)
+
     def viewed(self, kind: str, boards: Array, observations: dict[str, Any], *numbers: Array) -> NDArray[np.float32]:
         """A view of boards [n, k, rows, cols], the pieces of observations, and numbers [n, m]."""
         one_hot = [
@@ -147,8 +212,8 @@ class PieceRules(GameRules):
     def _blank_states(self, count: int) -> NDArray[np.uint64]:
         """Valid states: a piece is queued, and a hidden multiset has one of each piece."""
         states, drawn = np.zeros((count, game.COLUMNS + self.cols), dtype=np.uint64), self.piece_set.drawn
-        for word, value in self.rules_words().items():
-            states[:, word] = value
+        for at, word in self.words.items():
+            states[:, at] = word.low
         states[:, game.QUEUE] = game.word_of([drawn[0]] * (1 + self.preview))
         if self.randomizer == "hidden":
             states[:, game.BAG] = game.word_of([int(piece in drawn) for piece in range(self.n_pieces)])
@@ -156,8 +221,13 @@ class PieceRules(GameRules):
 
     def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
         drawn, known, each = self.piece_set.drawn, 1 + self.preview, self.pieces_text()
-        for word, value in self.rules_words().items():
-            yield "rules word", states[:, word], states[:, word] != value, f"{value:#x}, {self}"
+        limits = np.array([(word.low, word.high) for word in self.words.values()], U)
+        numbers = states[:, list(self.words)]
+        wrong = (numbers < limits[:, 0]) | (numbers > limits[:, 1])
+        for i in np.flatnonzero(wrong.any(axis=0)):
+            name, low, high, says = list(self.words.values())[i]
+            expected = f"{low:#x}" if low == high else f"{low:#x} to {high:#x}"
+            yield name, numbers[:, i], wrong[:, i], f"{expected}, {says}"
         queue, hold, bag = states[:, game.QUEUE], states[:, game.HOLD], states[:, game.BAG]
         wrong = ~np.isin(game.nibbles(queue, known), drawn).all(axis=1) | (queue >> U(game.NIBBLE_BITS * known) > 0)
         yield "queue", queue, wrong, f"{known} ids of four bits, each {each}"
@@ -188,7 +258,7 @@ class PieceRules(GameRules):
             pieces += [self.piece_id("queue", piece) + 1 for piece in listed]
         start[0] = game.word_of(pieces)
         if "hold" in given:
-            start[0] |= U(self.piece_id("hold", given["hold"]) + 1 << game.NIBBLE_BITS * game.HELD)
+            start[0] |= U(self.piece_id("hold", given["hold"]) + 1 << game.NIBBLE_BITS * game.GIVEN_HOLD)
         return start
 
     def _no_start(self) -> NDArray[np.uint64]:
@@ -256,17 +326,22 @@ class Rules(PieceRules):
         per_turn = self.rows + ABOVE if self.placements == "reachable" else SLIDES if self.placements == "slide" else 1
         return (1 + self.hold) * per_turn * ROTATIONS * self.cols
 
-    def rules_words(self) -> dict[int, int]:
-        flags = (
-            self.slides << game.SLIDES_BIT
+    def _rules_word(self) -> int:
+        return (
+            super()._rules_word()
+            | self.slides << game.SLIDES_BIT
             | (self.overflow == "clear_first") << game.CLEAR_FIRST_BIT
             | self.reachable << game.REACHABLE_BIT
-            | self.hold << game.HOLD_BIT
         )
-        return {game.RULES: super().rules_words()[game.RULES] | flags}
+
+    @cached_property
+    def words(self) -> dict[int, Word]:
+        unused = Word("word of play by keys", 0, 0, "in a game by placements")
+        return super().words | dict.fromkeys(range(game.GRAVITY, game.COLUMNS), unused)
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
-        return self.viewed(kind, observations["board"][:, None], observations)
+        parts = self.checked(observations)
+        return self.viewed(kind, parts["board"][:, None], parts)
 
     def payments(self) -> NDArray[np.float64]:
         """The rewards for clearing 0, 1, … lines with one piece."""
@@ -324,8 +399,6 @@ class Rules(PieceRules):
 
     def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
         yield from super()._faults(states)
-        keyed = states[:, game.KEYS : game.COLUMNS].max(axis=1)
-        yield "words of play by keys", keyed, keyed > 0, "0"
         columns = states[:, game.COLUMNS :]  # more full rows than one piece can fill have no score
         full = np.bitwise_and.reduce(columns, axis=1)
         going = np.bitwise_or.reduce(columns, axis=1) >> U(self.rows) == 0

@@ -37,17 +37,13 @@ def rests_of(state):
 
 def locked(state, rotation, column, y, spin):
     """(the state after the current piece locked there, what locking did)."""
-    after, falling = state.copy(), np.uint64(0)
-    fields = ((keys.ROTATION, rotation), (keys.COLUMN, column), (keys.ROW, y), (keys.SPIN, spin))
-    for field, value in fields:
-        falling = keys.with_field(falling, field, value)
-    after[game.FALLING] = falling
+    after = state.copy()
+    after[[game.ROTATION, game.COLUMN, game.ROW, game.SPIN]] = rotation, column, y, spin
     return after, keys.lock(after)
 
 
 def chain_of(state):
-    chain = state[game.CHAIN]
-    return keys.get(chain, keys.CLEARS_IN_A_ROW), keys.get(chain, keys.BACK_TO_BACK)
+    return int(state[game.COMBO]), int(state[game.BACK_TO_BACK])
 
 
 @pytest.mark.parametrize("cols", [4, 5, 10])
@@ -56,7 +52,7 @@ def test_rests_spins_and_rewards_are_those_of_the_game(cols):
     weights = Attack(**dict.fromkeys(Attack.reward_names, 0.0) | {"attack": 1.0}).weight_vector()
     for seed in range(60):
         state = new_state(seed, cols)
-        while not game.is_over(state) and state[game.PIECES] < 60:
+        while not state[game.OVER] and state[game.PIECES] < 60:
             columns, piece, rests = game.columns_in(state), game.queued(state, 0), list(rests_of(state))
             work = reach.new_work(cols)
             work[reach.TURNED] = work[reach.KICKED] = 0

@@ -145,14 +145,14 @@ def test_wrong_players_and_observations_are_named():
     player = make("tetris/keys")
     observation, _ = gym.make(ID).reset(seed=0)
     for part, value, message in [
-        ("place", np.array([0, 9, 20]), "falling piece"),
-        ("piece", 9, "got piece 9"),
-        ("status", np.zeros(3, np.int64), "shapes"),
-        ("board", np.zeros((24, 10)), "board of float64"),
+        ("place", np.array([0, 9, 20]), "column 0x9; expected a place within the walls"),
+        ("piece", 9, "piece is 9"),
+        ("status", np.zeros(3, np.int64), r"status is int64\[1, 3\]; expected integers of shape"),
+        ("board", np.zeros((24, 10)), "board is float64"),
     ]:
         with pytest.raises(ValueError, match=message):
             player.act({**observation, part: value})
-    with pytest.raises(ValueError, match="expected a mapping with board, piece, place, status"):
+    with pytest.raises(ValueError, match="observation has board; expected board, piece, place, status"):
         player.act({"board": observation["board"]})
     with pytest.raises(ValueError, match=r"gravity=0\.5, but the environment has gravity=0\.02"):
         make("tetris/keys", gravity=0.5).play(ID, 0)

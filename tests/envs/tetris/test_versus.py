@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from mergefall.tetris import game as words
 from mergefall.tetris.keys import KEYS, match
-from mergefall.tetris.keys.game import PENDING, get
 from mergefall.tetris.keys.reference import Game
 from mergefall.tetris.versus.rules import Rules
 from mergefall.words import stream_from_seed
@@ -55,11 +54,11 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
         own.pending += other.sent - before[1]
         other.pending += own.sent - before[0]
         sent += other.sent - before[1]
-        state[state.size // 2 + words.ILLEGAL] = KEYS.index(keys[1])
+        state[state.size // 2 + words.OPPONENTS_KEY] = KEYS.index(keys[1])
         _, over, *_ = match.step(*match.sides(state), KEYS.index(keys[0]))
         for half, game, stream in zip(match.sides(state), (own, other), streams, strict=True):
             assert half[words.STREAM] == stream.state
-            assert get(half[words.GARBAGE], PENDING) == game.pending
+            assert half[words.PENDING] == game.pending
             assert half[words.ATTACK] == game.attack
             columns = [sum(1 << row for row, column in game.board if column == c) & field for c in range(4)]
             assert (half[words.COLUMNS :] & np.uint64(field)).tolist() == columns

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from mergefall.games import ENVIRONMENTS
-from mergefall.tetris.game import FALLING, QUEUE
+from mergefall.tetris.game import COLUMN, QUEUE, ROTATION, ROW
 from mergefall.tetris.heuristics import Dt10
 from mergefall.tetris.keys import game, routes
 from mergefall.tetris.keys.rules import Rules
@@ -180,7 +180,7 @@ def test_distances_count_the_keys_of_the_shortest_routes():
         if column + WIDTHS[piece, shape] > cols:
             continue
         state[QUEUE] = piece
-        state[FALLING] = rotation << game.ROTATION[0] | column << game.COLUMN[0] | 10 << game.ROW[0]
+        state[[ROTATION, COLUMN, ROW]] = rotation, column, 10
         drops = key == game.HARD_DROP
         game.press(state, key)
         routes.explore(state, routes.ANY, False, work)

@@ -97,9 +97,7 @@ def page_rules(rules: Any) -> dict[str, Any]:
 
 def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
     (state,) = rules.new_states(1)
-    rate, holes, moving = (
-        int(by_keys.get(state[game.RATES], part)) for part in (by_keys.RATE, by_keys.HOLES, by_keys.MOVING)
-    )
+    rate, holes, moving = state[[game.RATE, game.HOLES, game.MOVING]].tolist()
     return {
         "keys": rules.n_actions,
         "timed": rules.timed,

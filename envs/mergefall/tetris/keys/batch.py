@@ -7,36 +7,33 @@ import numpy as np
 from mergefall.kernels import kernel
 from mergefall.tetris import game as words
 from mergefall.tetris.field import write_board
-from mergefall.tetris.game import columns_in, size_of
+from mergefall.tetris.game import HELD, PENDING, ROTATION, columns_in, size_of
 from mergefall.tetris.keys import game, match
-from mergefall.tetris.keys.game import STORAGE, get
+from mergefall.tetris.keys.game import STORAGE
 from mergefall.tetris.pieces import MASKS, WIDTHS
 from mergefall.tetris.seen import OWN, kernels_of, write_pieces
 from mergefall.tetris.srs import SHAPES
 
 U = np.uint64
-STATUS = ("held", "spin", "phase", "grounded", "resets", "clears", "back_to_back", "pending", "level")
-PLACE, STATE = OWN + 3, OWN + 6  # in a row of numbers, behind ATTACK, CLEAR and WON
-ATTACK, CLEAR, WON = range(OWN, PLACE)
-QUEUE = STATE + len(STATUS)
+ATTACK, CLEAR, WON, PLACE = range(OWN, OWN + 4)  # in a row of numbers; then the place, the status and the queue
+STATUS = PLACE + HELD - ROTATION
+LEVEL = STATUS + PENDING + 1 - HELD
+QUEUE = LEVEL + 1
 
 
 @kernel(forceinline=True)  # because a call passes seven numbers for each array
 def show(state, over, reach, board, numbers, mask):
     """Write what a player sees, except `CLEAR`."""
     own, other = match.sides(state)
-    (cols, rows), falling, place, status = size_of(own), own[words.FALLING], numbers[PLACE:], numbers[STATE:]
+    cols, rows = size_of(own)
     write_board(columns_in(own), rows + STORAGE, board)
     if other.size:
         write_board(columns_in(other), rows + STORAGE, board[(rows + STORAGE) * cols :])
     write_pieces(own, QUEUE, numbers)
     numbers[ATTACK], numbers[WON] = own[words.ATTACK], match.won(own, other)
-    place[0], place[1], place[2] = get(falling, game.ROTATION), get(falling, game.COLUMN), get(falling, game.ROW)
-    status[0], status[1], status[2] = get(falling, game.HELD), get(falling, game.SPIN), get(falling, game.PHASE)
-    status[3], status[4] = get(falling, game.GROUNDED), get(falling, game.RESETS)
-    status[5] = get(own[words.CHAIN], game.CLEARS_IN_A_ROW)
-    status[6] = get(own[words.CHAIN], game.BACK_TO_BACK)
-    status[7], status[8] = get(own[words.GARBAGE], game.PENDING), game.level_of(own)
+    for word in range(ROTATION, PENDING + 1):
+        numbers[PLACE + word - ROTATION] = own[word]
+    numbers[LEVEL] = game.level_of(own)
     game.write_mask(own, over, mask)
 
 

@@ -1,15 +1,7 @@
 """One game of Tetris by keys as a row of words: pieces fall and turn, lock, clear lines, score and attack.
 
-The state is that of `mergefall.tetris.game`. These words belong to this game; their fields follow below:
-
-    KEYS      the rules: gravity, lock delay, what is allowed
-    FALLING   the falling piece: its place, and what time has done to it; its id is the first of QUEUE
-    CHAIN     locks in a row that cleared lines, and whether a back-to-back chain is on
-    ATTACK    rows of garbage that the clears would have sent so far
-    GARBAGE   rows of garbage to come, and where their hole is
-    RATES     the rules of garbage
-
-A step is one key, then one tick of the clock. The slow twin is `reference.py`.
+The state is that of `mergefall.tetris.game`; `Rules.words` says what each word holds. A step is one key, then one tick
+of the clock. The slow twin is `reference.py`.
 """
 
 from __future__ import annotations
@@ -23,20 +15,33 @@ from mergefall.tetris import game
 from mergefall.tetris.field import clear, fall, full_rows, is_free, put
 from mergefall.tetris.game import (
     ATTACK,
-    CHAIN,
-    FALLING,
-    GARBAGE,
+    BACK_TO_BACK,
+    COLUMN,
+    COMBO,
+    GRAVITY,
+    GROUNDED,
+    HELD,
     HOLD,
-    KEYS,
+    HOLE,
+    HOLES,
+    LEVELS,
     LINES,
-    NIBBLE_BITS,
+    LOCK_DELAY,
+    LOCK_RESETS,
+    MOVING,
+    OVER,
+    OWED,
+    PENDING,
+    PHASE,
     PIECES,
-    QUEUE,
-    RATES,
+    RATE,
+    RESETS,
+    ROTATION,
+    ROW,
     SCORE,
+    SPIN,
     STEPS,
     columns_in,
-    draw_piece,
     queued,
     size_of,
 )
@@ -51,14 +56,7 @@ QUARTERS = np.array([0, 0, 0, 1, 3, 0, 0, 0, 2], np.int64)  # quarter turns cloc
 STORAGE = 4  # rows above the field
 ONE = 1 << 16  # a row, in gravity and in rates of garbage
 
-# Fields as (lowest bit, bits).
-GRAVITY, LOCK_DELAY, LOCK_RESETS = (0, 24), (24, 10), (34, 8)  # of KEYS
-MAY_HOLD, LEVELS, BY_KEYS = (42, 1), (43, 1), (44, 1)
-ROTATION, COLUMN, ROW, SPIN, HELD, OVER = (0, 2), (2, 4), (6, 6), (12, 2), (14, 1), (game.OVER_BIT, 1)  # of FALLING
-PHASE, GROUNDED, RESETS = (16, 16), (32, 10), (42, 8)
-CLEARS_IN_A_ROW, BACK_TO_BACK = (0, 16), (16, 1)  # of CHAIN
-PENDING, HOLE, OWED = (0, 16), (16, 4), (20, 16)  # of GARBAGE
-RATE, HOLES, MOVING = (0, 20), (20, 4), (24, 17)  # of RATES
+MOST_WAITING = ONE - 1  # clears in a row and rows of garbage that are counted
 
 T = NAMES.index("T")
 NO_SPIN, MINI, FULL = range(3)
@@ -97,27 +95,20 @@ class Lock(NamedTuple):
 
 
 @kernel(inline="always")
-def get(word, field):
-    return np.int64(word >> U(field[0])) & ((1 << field[1]) - 1)
-
-
-@kernel(inline="always")
-def with_field(word, field, value):
-    """The word with another value in a field."""
-    mask = U(((1 << field[1]) - 1) << field[0])
-    return word & ~mask | U(value) << U(field[0])
+def place_of(state):
+    """(rotation, column, row) of the falling piece."""
+    return np.int64(state[ROTATION]), np.int64(state[COLUMN]), np.int64(state[ROW])
 
 
 @kernel
 def level_of(state):
-    return min(1 + np.int64(state[LINES]) // LEVEL_LINES, TOP_LEVEL) if get(state[KEYS], LEVELS) else 1
+    return min(1 + np.int64(state[LINES]) // LEVEL_LINES, TOP_LEVEL) if state[LEVELS] else 1
 
 
 @kernel
 def gravity_of(state):
     """How far a piece falls in a step, in 1/65536 rows."""
-    keys = state[KEYS]
-    return FALLS[level_of(state) - 1] if get(keys, LEVELS) else get(keys, GRAVITY)
+    return FALLS[level_of(state) - 1] if state[LEVELS] else np.int64(state[GRAVITY])
 
 
 @kernel
@@ -178,30 +169,24 @@ def spin_of(columns, piece, rotation, column, y, turn):
 def appear(state, held):
     """Let the current piece appear above the field; the game is over if there is no room (block out)."""
     (cols, rows), piece = size_of(state), queued(state, 0)
-    column = (cols - WIDTHS[piece, 0]) // 2
-    over = not fits(columns_in(state), piece, 0, column, rows)
-    falling = with_field(with_field(U(0), COLUMN, column), ROW, rows)
-    state[FALLING] = with_field(with_field(falling, HELD, held), OVER, over)
-
-
-@kernel
-def advance(state):
-    """Draw a piece onto the queue; the first one leaves it."""
-    _, _, preview, _, _ = game.settings_of(state)
-    state[QUEUE] = state[QUEUE] >> U(NIBBLE_BITS) | U(draw_piece(state)) << U(NIBBLE_BITS * preview)
+    for word in range(ROTATION, RESETS + 1):
+        state[word] = 0
+    state[COLUMN], state[ROW], state[HELD] = (cols - WIDTHS[piece, 0]) // 2, rows, held
+    if not fits(columns_in(state), piece, *place_of(state)):
+        state[OVER] = 1
 
 
 @kernel
 def raise_garbage(state, count):
     """Push rows of garbage in from below; returns whether a cell was pushed out of the rows above the field."""
     columns, (cols, rows), out = columns_in(state), size_of(state), False
-    holes = get(state[RATES], HOLES)
+    holes = np.int64(state[HOLES])
     for _ in range(count):
-        bits, hole = draw(state), get(state[GARBAGE], HOLE)
-        if np.int64(bits & U(0xFFFF)) < get(state[RATES], MOVING):
+        bits, hole = draw(state), np.int64(state[HOLE])
+        if bits & U(0xFFFF) < state[MOVING]:
             to = below(bits, cols - holes)
             hole = to + 1 if to >= hole else to
-            state[GARBAGE] = with_field(state[GARBAGE], HOLE, hole)
+            state[HOLE] = hole
         for c in range(cols):
             columns[c] = columns[c] << U(1) | U(c < hole or c >= hole + holes)
             out |= columns[c] >> U(rows + STORAGE) != 0
@@ -210,12 +195,12 @@ def raise_garbage(state, count):
 
 
 @kernel
-def clear_full(columns, full, spin, row, chained):
+def clear_full(columns, full, spin, combo, chained):
     """Clear the full rows: (lines, attack, clears in a row, whether a chain is on, whether the board is empty now).
 
     - `full`: the full rows as bits.
     - `spin`: the kind of spin with which the piece locked.
-    - `row`, `chained`: clears in a row so far, and whether a back-to-back chain was on: 0 or 1.
+    - `combo`, `chained`: clears in a row so far, and whether a back-to-back chain was on: 0 or 1.
     """
     lines = popcount(full)
     if lines == 0:
@@ -226,45 +211,44 @@ def clear_full(columns, full, spin, row, chained):
         attack += 1
     if perfect:
         attack = PERFECT_ATTACK
-    attack += COMBO_ATTACKS[min(row + 1, COMBO_ATTACKS.size - 1)]
-    return lines, attack, row + 1, np.int64(hard), perfect
+    attack += COMBO_ATTACKS[min(combo + 1, COMBO_ATTACKS.size - 1)]
+    return lines, attack, combo + 1, np.int64(hard), perfect
 
 
 @kernel
 def lock(state):
     """Lock the falling piece where it is, clear, score, take garbage, and let the next piece appear."""
-    columns, (_, rows), falling, piece = columns_in(state), size_of(state), state[FALLING], queued(state, 0)
-    rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
-    spin = spin_of(columns, piece, rotation, column, y, get(falling, SPIN))
+    columns, (_, rows), piece, before = columns_in(state), size_of(state), queued(state, 0), state[BACK_TO_BACK]
+    rotation, column, y = place_of(state)
+    spin, level = spin_of(columns, piece, rotation, column, y, state[SPIN]), level_of(state)
     over = y >= rows  # lock out: all of it above the field
     put(columns, piece, SHAPES[piece, rotation], column, y)
-    before, level, full = get(state[CHAIN], BACK_TO_BACK), level_of(state), full_rows(columns)
-    lines, attack, row, chained, perfect = clear_full(columns, full, spin, get(state[CHAIN], CLEARS_IN_A_ROW), before)
+    result = clear_full(columns, full_rows(columns), spin, np.int64(state[COMBO]), np.int64(before))
+    lines, attack, combo, chained, perfect = result
     points = POINTS[spin, lines]
     if lines:
         if before and chained:
             points += points // 2
         if perfect:
             points += PERFECT_CHAINED if before and lines == 4 else PERFECT_POINTS[lines]
-        points += COMBO_POINTS * (row - 1)
-    state[CHAIN] = with_field(with_field(U(0), CLEARS_IN_A_ROW, row), BACK_TO_BACK, chained)
+        points += COMBO_POINTS * (combo - 1)
+    state[COMBO], state[BACK_TO_BACK] = min(combo, MOST_WAITING), chained
     state[PIECES] += U(1)
     state[LINES] += U(lines)
     state[SCORE] += U(points * level)
     state[ATTACK] += U(attack)
-    pending = get(state[GARBAGE], PENDING)
+    pending = np.int64(state[PENDING])
     cancelled = min(pending, attack)
     pending -= cancelled
     if lines == 0 and pending:
         over |= raise_garbage(state, pending)
         pending = 0
-    owed = get(state[GARBAGE], OWED) + get(state[RATES], RATE)
-    state[GARBAGE] = with_field(state[GARBAGE], OWED, owed & (ONE - 1))
-    state[GARBAGE] = with_field(state[GARBAGE], PENDING, pending + owed // ONE)
-    advance(state)
-    appear(state, False)
+    owed = np.int64(state[OWED] + state[RATE])
+    state[OWED], state[PENDING] = owed % ONE, min(pending + owed // ONE, MOST_WAITING)
+    game.advance(state, draw(state))
+    appear(state, 0)
     if over:
-        state[FALLING] = with_field(state[FALLING], OVER, True)
+        state[OVER] = 1
     return Lock(lines + 5 * spin + 15 * perfect, lines, attack, attack - cancelled)
 
 
@@ -272,24 +256,16 @@ def lock(state):
 def begin(state, starts, drawn):
     """Begin a game; the arguments are those of `mergefall.tetris.game.begin`."""
     game.begin(state, starts, drawn)
-    state[CHAIN], state[ATTACK], state[GARBAGE] = U(0), U(0), U(0)
-    if state[RATES]:
-        cols, _ = size_of(state)
-        hole = below(draw(state), cols - get(state[RATES], HOLES) + 1)
-        state[GARBAGE] = with_field(state[GARBAGE], HOLE, hole)
-    appear(state, False)
+    for word in range(ROTATION, game.COLUMNS):
+        state[word] = 0
+    if state[HOLES]:
+        state[HOLE] = below(draw(state), size_of(state)[0] - np.int64(state[HOLES]) + 1)
+    appear(state, 0)
 
 
 @kernel
-def exchange(state):
-    """Hold the current piece; the held one appears, or the next one of the queue if none was held."""
-    held, current = state[HOLD], queued(state, 0)
-    state[HOLD] = U(current + 1)
-    if held:
-        state[QUEUE] = state[QUEUE] & ~U(game.NIBBLE) | held - U(1)
-    else:
-        advance(state)
-    appear(state, True)
+def may_hold(state):
+    return game.choices_of(state) > 1 and state[HELD] == 0
 
 
 @kernel
@@ -297,27 +273,24 @@ def press(state, key):
     """Press a key other than `HARD_DROP`; returns whether its mask is 1."""
     if key == WAIT:
         return True
-    columns, falling, piece = columns_in(state), state[FALLING], queued(state, 0)
     if key == HOLD_KEY:
-        if get(state[KEYS], MAY_HOLD) == 0 or get(falling, HELD):
+        if not may_hold(state):
             return False
-        exchange(state)
+        game.exchange(state, U(0) if state[HOLD] else draw(state))
+        appear(state, 1)
         return True
-    rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
-    rotation, column, y, test = moved(columns, piece, rotation, column, y, key)
+    rotation, column, y, test = moved(columns_in(state), queued(state, 0), *place_of(state), key)
     if test < 0:
         return False
-    falling = with_field(with_field(with_field(falling, ROTATION, rotation), COLUMN, column), ROW, y)
-    spin = 0
+    state[ROTATION], state[COLUMN], state[ROW], state[SPIN] = rotation, column, y, 0
     if QUARTERS[key]:
-        spin = KICKED if test == TESTS - 1 else TURNED
-    falling = with_field(falling, SPIN, spin)
+        state[SPIN] = KICKED if test == TESTS - 1 else TURNED
     if key == SOFT_DROP:
-        falling = with_field(falling, GROUNDED, 0)
+        state[GROUNDED] = 0
         state[SCORE] += U(1)
-    elif get(falling, GROUNDED) and get(falling, RESETS) < get(state[KEYS], LOCK_RESETS):
-        falling = with_field(with_field(falling, RESETS, get(falling, RESETS) + 1), GROUNDED, 0)
-    state[FALLING] = falling
+    elif state[GROUNDED] and state[RESETS] < state[LOCK_RESETS]:
+        state[RESETS] += U(1)
+        state[GROUNDED] = 0
     return True
 
 
@@ -327,22 +300,18 @@ def tick(state):
     gravity = gravity_of(state)
     if gravity == 0:
         return False
-    columns, falling, piece = columns_in(state), state[FALLING], queued(state, 0)
-    rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
-    phase = get(falling, PHASE) + gravity
-    most = phase // ONE
-    before = y
-    while y > before - most and fits(columns, piece, rotation, column, y - 1):
+    columns, piece, (rotation, column, before) = columns_in(state), queued(state, 0), place_of(state)
+    phase, y = np.int64(state[PHASE]) + gravity, before
+    while y > before - phase // ONE and fits(columns, piece, rotation, column, y - 1):
         y -= 1
     if y < before:
-        falling = with_field(with_field(with_field(falling, ROW, y), SPIN, 0), GROUNDED, 0)
-    falling = with_field(falling, PHASE, phase % ONE)
+        state[ROW], state[SPIN], state[GROUNDED] = y, 0, 0
     if fits(columns, piece, rotation, column, y - 1):
-        state[FALLING] = falling
+        state[PHASE] = phase % ONE
         return False
-    grounded = get(falling, GROUNDED) + 1
-    state[FALLING] = with_field(with_field(falling, GROUNDED, grounded), PHASE, 0)
-    return grounded > get(state[KEYS], LOCK_DELAY)
+    state[PHASE] = 0
+    state[GROUNDED] += U(1)
+    return state[GROUNDED] > state[LOCK_DELAY]
 
 
 @kernel
@@ -350,12 +319,11 @@ def act(state, key):
     """Press a key, then let time pass: (whether the key's mask was 1, whether the piece has to lock now)."""
     if key != HARD_DROP:
         changed = press(state, key)
-        return changed, not game.is_over(state) and tick(state)
-    falling, piece = state[FALLING], queued(state, 0)
-    y, shape = get(falling, ROW), SHAPES[piece, get(falling, ROTATION)]
-    low = fall(columns_in(state), piece, shape, get(falling, COLUMN), y)
+        return changed, state[OVER] == 0 and tick(state)
+    piece, (rotation, column, y) = queued(state, 0), place_of(state)
+    low = fall(columns_in(state), piece, SHAPES[piece, rotation], column, y)
     if low < y:
-        state[FALLING] = with_field(with_field(falling, ROW, low), SPIN, 0)
+        state[ROW], state[SPIN] = low, 0
         state[SCORE] += U(2 * (y - low))
     return True, True
 
@@ -368,24 +336,23 @@ def step(state, key):
     """
     state[STEPS] += U(1)
     locked = Lock(0, 0, 0, 0)
-    if game.is_over(state):
+    if state[OVER]:
         return False, True, 0, locked
     before = np.int64(state[SCORE])
     changed, locks = act(state, key)
     if locks:
         locked = lock(state)
-    return changed, game.is_over(state), np.int64(state[SCORE]) - before, locked
+    return changed, state[OVER] > 0, np.int64(state[SCORE]) - before, locked
 
 
 @kernel
 def write_mask(state, over, mask):
     """Write 1 for each key that changes something into int8[keys], and for `WAIT`; all 1 once the game is `over`."""
-    columns, falling, piece = columns_in(state), state[FALLING], queued(state, 0)
-    rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
+    columns, piece, (rotation, column, y) = columns_in(state), queued(state, 0), place_of(state)
     for key in range(mask.size):
         changes = over or key in (WAIT, HARD_DROP)
         if key == HOLD_KEY:
-            changes |= get(state[KEYS], MAY_HOLD) == 1 and get(falling, HELD) == 0
+            changes |= may_hold(state)
         elif not changes:
             changes = moved(columns, piece, rotation, column, y, key)[3] >= 0
         mask[key] = changes

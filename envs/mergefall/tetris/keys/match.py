@@ -1,8 +1,7 @@
 """A game by keys alone, or a match of two: each side sends the other the garbage that its clears are worth.
 
 A match is a row of words: the state of one side, then that of the other, its opponent. A step is one key for each;
-garbage that is sent waits on the other side before the next step. The opponent's key stands in its word ILLEGAL, which
-nothing else uses. A game alone has no second half.
+garbage that is sent waits on the other side before the next step. A game alone has no second half.
 """
 
 from __future__ import annotations
@@ -11,12 +10,10 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris import game as words
-from mergefall.tetris.game import ILLEGAL, STREAM, size_of
+from mergefall.tetris.game import OPPONENTS_KEY, OVER, PENDING, STREAM, size_of
 from mergefall.tetris.keys import game
-from mergefall.tetris.keys.game import PENDING, Lock, get, with_field
+from mergefall.tetris.keys.game import MOST_WAITING, Lock
 from mergefall.words import draw
-
-U = np.uint64
 
 
 @kernel(inline="always")
@@ -29,13 +26,13 @@ def sides(state):
 @kernel
 def is_over(state):
     own, other = sides(state)
-    return words.is_over(own) or (other.size > 0 and words.is_over(other))
+    return own[OVER] > 0 or (other.size > 0 and other[OVER] > 0)
 
 
 @kernel(forceinline=True)
 def won(own, other):
     """1 if only the opponent's game is over, -1 if only the own one is, else 0; 0 in a game alone."""
-    return np.int64(words.is_over(other)) - np.int64(words.is_over(own)) if other.size else 0
+    return np.int64(other[OVER]) - np.int64(own[OVER]) if other.size else 0
 
 
 @kernel
@@ -50,14 +47,14 @@ def begin(state, starts, drawn):
 
 @kernel
 def receive(side, rows):
-    side[words.GARBAGE] = with_field(side[words.GARBAGE], PENDING, get(side[words.GARBAGE], PENDING) + rows)
+    side[PENDING] = min(np.int64(side[PENDING]) + rows, MOST_WAITING)
 
 
 @kernel
 def answer(own, other, sent):
     """Play the opponent's key after the own one, which sent so many rows; returns the opponent's `Lock`."""
-    _, _, _, locked = game.step(other, np.int64(other[ILLEGAL]))
-    other[ILLEGAL] = U(0)  # a wait, until it chooses again
+    _, _, _, locked = game.step(other, np.int64(other[OPPONENTS_KEY]))
+    other[OPPONENTS_KEY] = 0  # a wait, until it chooses again
     receive(other, sent)
     receive(own, locked.sent)
     return locked
@@ -67,10 +64,10 @@ def answer(own, other, sent):
 def step(own, other, key):
     """Play a key, and in a match the opponent's: (legal, whether it is over, points, `Lock`, the opponent's `Lock`)."""
     locked = Lock(0, 0, 0, 0)
-    if other.size and (words.is_over(own) or words.is_over(other)):
+    if other.size and (own[OVER] or other[OVER]):
         return False, True, 0, locked, locked
     legal, over, points, own_lock = game.step(own, key)
     if other.size:
         locked = answer(own, other, own_lock.sent)
-        over |= words.is_over(other)
+        over |= other[OVER] > 0
     return legal, over, points, own_lock, locked

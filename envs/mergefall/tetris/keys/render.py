@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from mergefall.tetris import render
 from mergefall.tetris.field import fall
-from mergefall.tetris.game import ATTACK, CHAIN, COLUMNS, FALLING, GARBAGE, HOLD, LINES, SCORE, is_over, queued
+from mergefall.tetris.game import ATTACK, BACK_TO_BACK, COLUMNS, COMBO, HOLD, LINES, OVER, PENDING, SCORE, queued
 from mergefall.tetris.keys import game
-from mergefall.tetris.keys.game import CLEARS, STORAGE, get
+from mergefall.tetris.keys.game import CLEARS, STORAGE, place_of
 from mergefall.tetris.srs import SHAPES
 
 ABOVE = 2  # rows above the field that are shown: those in which pieces appear
@@ -25,27 +25,27 @@ class Canvas(render.Canvas):
         if action is None:
             return self._forget()
         after = state.copy()
-        if is_over(state) or not game.act(after, action)[1]:
+        if state[OVER] or not game.act(after, action)[1]:
             return None
         piece, *place = _place(after)
         self._lock(after, piece, self._cells(piece, *place))
         locked = game.lock(after)
         self._clear = CLEARS[locked.clear]
         if not locked.lines:
-            rises = get(state[GARBAGE], game.PENDING)
+            rises = int(state[PENDING])
             self._fills = np.concatenate([self._fills[rises:], np.zeros_like(self._fills[:rises])])
 
     def scene(self, state: NDArray[np.uint64]) -> render.Scene:
         """The scene of a state; cells without a known colour are grey."""
         rules, top = self._rules, STORAGE - ABOVE
         piece, shape, column, y = _place(state)
-        cells, over = self._coloured(state), is_over(state)
+        cells, over = self._coloured(state), state[OVER] > 0
         own, lands = self._cells(piece, shape, column, y), fall(state[COLUMNS:], piece, shape, column, y)
         cells[own] = colour = 2 + piece
         aimed = self._cells(piece, shape, column, lands) & (cells == 0) & (not over)
         following, held = self._pieces(state)[1:], int(state[HOLD])
         figures = {"lines": int(state[LINES]), "score": int(state[SCORE]), "attack": int(state[ATTACK])}
-        combo = get(state[CHAIN], game.CLEARS_IN_A_ROW) - 1
+        combo = int(state[COMBO]) - 1
         return render.Scene(
             cells=cells[top:],
             aimed=np.where(aimed, np.uint8(colour), np.uint8(0))[top:],
@@ -55,10 +55,10 @@ class Canvas(render.Canvas):
             notes=[
                 self._clear,
                 f"combo {combo}" if combo > 0 else "",
-                "back-to-back" if get(state[CHAIN], game.BACK_TO_BACK) else "",
+                "back-to-back" if state[BACK_TO_BACK] else "",
                 "game over" if over else "",
             ],
-            garbage=None if rules.garbage is None else get(state[GARBAGE], game.PENDING),
+            garbage=None if rules.garbage is None else int(state[PENDING]),
         )
 
     def _forget(self) -> None:
@@ -68,6 +68,5 @@ class Canvas(render.Canvas):
 
 def _place(state: NDArray[np.uint64]) -> tuple[Any, Any, Any, Any]:
     """The falling piece: (piece, shape, column, y)."""
-    piece, falling = queued(state, 0), state[FALLING]
-    shape = SHAPES[piece, get(falling, game.ROTATION)]
-    return piece, shape, get(falling, game.COLUMN), get(falling, game.ROW)
+    piece, (rotation, column, y) = queued(state, 0), place_of(state)
+    return piece, SHAPES[piece, rotation], column, y

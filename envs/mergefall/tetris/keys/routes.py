@@ -16,20 +16,8 @@ from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, fall
-from mergefall.tetris.game import COLUMNS, FALLING, HOLD, QUEUE, SCORE, columns_in, is_over, queued
-from mergefall.tetris.keys.game import (
-    COLUMN,
-    HARD_DROP,
-    HOLD_KEY,
-    ROTATION,
-    ROW,
-    SOFT_DROP,
-    SPIN,
-    act,
-    appear,
-    get,
-    spin_of,
-)
+from mergefall.tetris.game import COLUMNS, HOLD, OVER, QUEUE, RESETS, ROTATION, SCORE, SPIN, columns_in, queued
+from mergefall.tetris.keys.game import HARD_DROP, HOLD_KEY, SOFT_DROP, act, appear, place_of, spin_of
 from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.reach import KICKED, TURNED, search
 from mergefall.tetris.reach import new_work as new_places
@@ -41,12 +29,13 @@ SPUN = PLACES  # added to a goal: the last key before the hard drop has to be a 
 LONGEST = 64  # keys of a route
 KEY_BITS = 4
 ANY = -1  # instead of a goal
+FALLING = RESETS + 1 - ROTATION  # words of a state that describe the falling piece
 
 
 class Work(NamedTuple):
     """The memory of a search; `new_work` makes one."""
 
-    nodes: NDArray[np.uint64]  # the word FALLING of each node, in the order in which the search came to them
+    nodes: NDArray[np.uint64]  # [n, FALLING], the falling piece of each node, in the order of their discovery
     came: NDArray[np.int64]  # of each node, 16 · the node before it + the key
     seen: NDArray[np.int64]  # by place and spin, the last search that came there
     ends: NDArray[np.int64]  # by goal, 2¹⁶ · the last search that reached it + the node it did so from
@@ -54,8 +43,8 @@ class Work(NamedTuple):
 
 
 def new_work() -> Work:
-    nodes, came, seen = np.empty(3 * PLACES, U), np.empty(3 * PLACES, np.int64), np.zeros(3 * PLACES, np.int64)
-    return Work(nodes, came, seen, np.zeros(2 * PLACES, np.int64), np.zeros(1, np.int64))
+    nodes, came = np.empty((3 * PLACES, FALLING), U), np.empty(3 * PLACES, np.int64)
+    return Work(nodes, came, np.zeros(3 * PLACES, np.int64), np.zeros(2 * PLACES, np.int64), np.zeros(1, np.int64))
 
 
 @kernel(inline="always")
@@ -70,16 +59,17 @@ def explore(state, goal, soft, work):
     `goal` may be `ANY`: then work.ends receives all goals. Without `soft`, the routes have no soft drops. The state
     stays as it is.
     """
-    columns, piece, start, score = columns_in(state), queued(state, 0), state[FALLING], state[SCORE]
+    columns, piece, score, falling = columns_in(state), queued(state, 0), state[SCORE], state[ROTATION : RESETS + 1]
     work.searches[0] += 1
     search, count, at, found = work.searches[0], 1, 0, -1
-    work.nodes[0], work.came[0] = start, -1
+    copy(falling, work.nodes[0])
+    work.came[0] = -1
     while at < count and found < 0:
-        falling = work.nodes[at]
-        rotation, column, y = get(falling, ROTATION), get(falling, COLUMN), get(falling, ROW)
+        copy(work.nodes[at], falling)
+        rotation, column, y = place_of(state)
         shape = SHAPES[piece, rotation]
         low = fall(columns, piece, shape, column, y)
-        end, spun = goal_of(shape, column, low), low == y and get(falling, SPIN) > 0
+        end, spun = goal_of(shape, column, low), low == y and state[SPIN] > 0
         if goal == end or (spun and goal == end + SPUN):
             found = at
         if goal == ANY:
@@ -88,16 +78,18 @@ def explore(state, goal, soft, work):
             if spun and work.ends[end + SPUN] >> 16 != search:
                 work.ends[end + SPUN] = search << 16 | at
         for key in range(SOFT_DROP + 1 if soft else SOFT_DROP):
-            state[FALLING] = falling
+            copy(work.nodes[at], falling)
             changed, locks = act(state, key)
-            after = state[FALLING]
-            place = goal_of(get(after, ROTATION), get(after, COLUMN), get(after, ROW)) + PLACES * get(after, SPIN)
+            rotation, column, y = place_of(state)
+            place = goal_of(rotation, column, y) + PLACES * np.int64(state[SPIN])
             if changed and not locks and work.seen[place] != search:
                 work.seen[place] = search
-                work.nodes[count], work.came[count] = after, 16 * at + key
+                copy(falling, work.nodes[count])
+                work.came[count] = 16 * at + key
                 count += 1
         at += 1
-    state[FALLING], state[SCORE] = start, score
+    copy(work.nodes[0], falling)
+    state[SCORE] = score
     return found, count
 
 
@@ -152,7 +144,7 @@ def find(state, held, goal, trial, work, route):
     With `held` the piece is exchanged first. `trial`: a row like `state`, overwritten.
     """
     copy(state, trial)
-    if held and (not act(trial, HOLD_KEY)[0] or is_over(trial)):
+    if held and (not act(trial, HOLD_KEY)[0] or trial[OVER]):
         return 0
     for soft in range(2):
         node, _ = explore(trial, goal, soft == 1, work)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
@@ -11,36 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.checks import MOST_COUNTED, integer, known, made_of, number
-from mergefall.rules import argument
+from mergefall.rules import argument, no_faults
 from mergefall.tetris import game
+from mergefall.tetris.field import columns_of
+from mergefall.tetris.field import columns_of
+from mergefall.tetris.game import COLUMN, HELD, PENDING, ROTATION
 from mergefall.tetris.keys import batch
-from mergefall.tetris.keys.batch import PLACE, STATE, STATUS
-from mergefall.tetris.keys.game import (
-    BY_KEYS,
-    COLUMN,
-    GRAVITY,
-    HOLE,
-    HOLES,
-    LEVELS,
-    LOCK_DELAY,
-    LOCK_RESETS,
-    MAY_HOLD,
-    MOVING,
-    ONE,
-    RATE,
-    ROTATION,
-    ROW,
-    STORAGE,
-    TOP_LEVEL,
-)
+from mergefall.tetris.keys import game as by_keys
+from mergefall.tetris.keys.game import LEVEL_LINES, MOST_WAITING, ONE, STORAGE, TOP_LEVEL
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST_COLS, MOST_ROWS, PieceRules
+from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST, MOST_COLS, MOST_ROWS, PieceRules, Word
 from mergefall.tetris.srs import SHAPES
 from mergefall.typing import Array
 
 KEYS = ("wait", "left", "right", "clockwise", "counterclockwise", "soft drop", "hard drop", "hold", "half turn")
-STATUS_SCALES = np.array([1, 2, ONE, 1 << LOCK_DELAY[1], 1 << LOCK_RESETS[1], 16, 1, 16, TOP_LEVEL])  # for `view`
+STATUS_SCALES = np.array([1, 2, ONE, 1024, 256, 16, 1, 16, TOP_LEVEL])  # for `view`
 MOST_PREVIEW, FASTEST, MOST_GARBAGE = 6, 64, 15  # pieces; rows a step; rows a piece
+MOST_DELAY, MOST_RESETS = 1022, 255
 U = np.uint64
 
 
@@ -70,8 +58,8 @@ class Rules(PieceRules):
     preview: int = argument(5, "observations", 0, MOST_PREVIEW)
     hold: bool = argument(True, "observations")
     gravity: float = argument(0.02, "players")
-    lock_delay: int = argument(30, "players", 0, (1 << LOCK_DELAY[1]) - 2)
-    lock_resets: int = argument(15, "players", 0, (1 << LOCK_RESETS[1]) - 1)
+    lock_delay: int = argument(30, "players", 0, MOST_DELAY)
+    lock_resets: int = argument(15, "players", 0, MOST_RESETS)
     rotate_180: bool = argument(False, "spaces")
     levels: bool = argument(False, "players")
     garbage: Any = argument(None, "game")  # rises after a decision
@@ -82,7 +70,7 @@ class Rules(PieceRules):
     action, by_keys = "key", True
     parts = ("board", "piece", "queue")
     kernels = batch.KERNELS
-    own_numbers: ClassVar = {"place": slice(PLACE, STATE), "status": slice(STATE, batch.QUEUE)}
+    own_numbers: ClassVar = {"place": slice(batch.PLACE, batch.STATUS), "status": slice(batch.STATUS, batch.QUEUE)}
     own_figures: ClassVar = {"attack": batch.ATTACK, "clear": batch.CLEAR}
     queue_at = batch.QUEUE
     drawn_in_view = ("piece", "hold", "queue")
@@ -114,8 +102,8 @@ class Rules(PieceRules):
         return self.rows + STORAGE
 
     def observation_space(self) -> gym.spaces.Dict:
-        place = gym.spaces.MultiDiscrete([4, self.cols, self.height + STORAGE])
-        status = gym.spaces.Box(0, ONE - 1, (len(STATUS),), np.int64)
+        place = gym.spaces.MultiDiscrete(self._ranges["place"][1] + 1)
+        status = gym.spaces.Box(*self._ranges["status"], dtype=np.int64)
         return gym.spaces.Dict({**super().observation_space().spaces, "place": place, "status": status})
 
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
@@ -139,42 +127,87 @@ class Rules(PieceRules):
     def chance_outcomes(self, board: Any, state: Any, action: int) -> Any:
         raise ValueError("Tetris by keys lists no chance outcomes; expected a game by placements")
 
-    def rules_words(self) -> dict[int, int]:
-        keys = (
-            round(self.gravity * ONE) << GRAVITY[0]
-            | self.lock_delay << LOCK_DELAY[0]
-            | self.lock_resets << LOCK_RESETS[0]
-            | self.hold << MAY_HOLD[0]
-            | self.levels << LEVELS[0]
-            | 1 << BY_KEYS[0]
-        )
-        rates = 0
-        if self.garbage is not None:
-            rates = round(self.garbage.rows * ONE) << RATE[0] | round(self.garbage.moves * ONE) << MOVING[0]
-            rates |= self.garbage.holes << HOLES[0]
-        return super().rules_words() | {game.KEYS: keys, game.RATES: rates}
+    @cached_property
+    def words(self) -> dict[int, Word]:
+        """The words of a state. Those from `rotation` on are an observation's `place`, `held` to `pending` `status`."""
+        garbage, top = self.garbage or Garbage(0, 0, 0), self.height + STORAGE - 1
+        fixed = {
+            game.GRAVITY: ("gravity", round(self.gravity * ONE), "65536ths of a row a step"),
+            game.LOCK_DELAY: ("lock delay", self.lock_delay, "steps"),
+            game.LOCK_RESETS: ("lock resets", self.lock_resets, "for each piece"),
+            game.LEVELS: ("levels", int(self.levels), "whether lines raise the level"),
+            game.RATE: ("rate", round(garbage.rows * ONE), "65536ths of a row of garbage for each piece"),
+            game.HOLES: ("holes", garbage.holes, "empty cells of a row of garbage"),
+            game.MOVING: ("moving", round(garbage.moves * ONE), "65536 times the probability that a hole moves"),
+        }
+        free = {
+            game.ROTATION: ("rotation", 3, "quarter turns clockwise"),
+            game.COLUMN: ("column", self.cols - 1, "the piece's leftmost"),
+            game.ROW: ("row", top, "rows between the floor and its lowest cell"),
+            game.HELD: ("held", int(self.hold), "whether it was held"),
+            game.SPIN: ("spin", by_keys.KICKED, "whether its last move was a turn (1) by the fifth test (2)"),
+            game.PHASE: ("phase", ONE - 1, "65536ths of a row that it has fallen"),
+            game.GROUNDED: ("grounded", self.lock_delay, "steps at rest"),
+            game.RESETS: ("resets", self.lock_resets, "of the lock delay"),
+            game.COMBO: ("clears", MOST_WAITING, "locks in a row that cleared lines"),
+            game.BACK_TO_BACK: ("back_to_back", 1, "whether a back-to-back chain is on"),
+            game.PENDING: ("pending", MOST_WAITING, "rows of garbage that will rise"),
+            game.ATTACK: ("attack", MOST, "rows that the clears were worth"),
+            game.OVER: ("over", 1, "whether the game is over"),
+            game.HOLE: ("hole", self.cols - garbage.holes, "the leftmost empty column of the last row of garbage"),
+            game.OWED: ("owed", ONE - 1, "65536ths of a row of garbage to come"),
+            game.HOLE_STREAM: ("stream of holes", (1 << 64) - 1, "a random stream"),
+            game.OPPONENTS_KEY: ("opponent's key", (self.n_actions - 1) * self.versus, "which it presses next"),
+        }
+        fixed = {at: Word(name, value, value, says) for at, (name, value, says) in fixed.items()}
+        return super().words | fixed | {at: Word(name, 0, high, says) for at, (name, high, says) in free.items()}
+
+    @cached_property
+    def _ranges(self) -> dict[str, NDArray[np.int64]]:
+        """The lowest and the highest numbers of `place` and `status` under all rules with these spaces, int64[2, k]."""
+        widest = replace(self, lock_delay=MOST_DELAY, lock_resets=MOST_RESETS, hold=True).words
+        ranges = [(widest[at].low, widest[at].high) for at in SHOWN]
+        place, status = ranges[: HELD - ROTATION], [*ranges[HELD - ROTATION :], (1, TOP_LEVEL)]
+        return {"place": np.array(place).T, "status": np.array(status).T}
+
+    @cached_property
+    def _parts(self) -> dict[str, tuple[tuple[int, ...], Any, Any]]:
+        return super()._parts | {name: (low.shape, low, high) for name, (low, high) in self._ranges.items()}
+
+    def states(self, observations: Mapping[str, Any]) -> NDArray[np.uint64]:
+        states, level = super().states(observations), np.asarray(observations["status"])[:, -1]
+        no_faults("observation", [("level", level, level > (TOP_LEVEL if self.levels else 1), "1 without levels")])
+        no_faults("observation", self._faults(states))
+        return states
+
+    def _read(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> None:
+        super()._read(parts, states)
+        states[:, SHOWN] = np.concatenate([parts["place"], parts["status"][:, :-1]], axis=1)
+        states[:, game.LINES] = (parts["status"][:, -1] - 1) * LEVEL_LINES
+        if self.versus:
+            states[:, -self.cols :] = columns_of(parts["opponent"])
+        if self.versus:
+            states[:, -self.cols :] = columns_of(parts["opponent"])
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
-        board = observations["board"]
-        others, falling = [observations[name] for name in ("opponent",) if name in observations], np.zeros_like(board)
+        parts = self.checked(observations)
+        board, falling = parts["board"], np.zeros_like(parts["board"])
+        others = [parts["opponent"]] if self.versus else []
         flat = falling.reshape(len(board), self.height * self.cols)
-        batch.draw_falling(observations["piece"], observations["place"], flat, self.cols)
-        status = np.minimum(observations["status"] / STATUS_SCALES, 1)
-        return self.viewed(kind, np.stack([board, falling, *others], axis=1), observations, status)
+        batch.draw_falling(parts["piece"], parts["place"], flat, self.cols)
+        status = np.minimum(parts["status"] / STATUS_SCALES, 1)
+        return self.viewed(kind, np.stack([board, falling, *others], axis=1), parts, status)
 
     def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
         yield from super()._faults(states)
-        full, queue = np.bitwise_and.reduce(states[:, game.COLUMNS :], axis=1), states[:, game.QUEUE]
+        columns = states[:, game.COLUMNS :]
+        full = np.bitwise_and.reduce(columns, axis=1)
         yield "full rows", full, full > 0, "none"
-        falling = states[:, game.FALLING]
-        piece, rotation, column, row = queue & U(game.NIBBLE), *(_fields(falling, f) for f in (ROTATION, COLUMN, ROW))
-        narrow = np.array(WIDTHS, U)[piece.astype(int), SHAPES[piece.astype(int), rotation.astype(int)]]
-        wrong = (column + narrow > self.cols) | (row >= self.height + STORAGE)
-        yield "falling piece", falling, wrong, "a place within the walls"
-        holes = 1 if self.garbage is None else self.garbage.holes
-        hole = states[:, game.GARBAGE]
-        yield "garbage", hole, _fields(hole, HOLE) + U(holes) > self.cols, f"{holes} holes within the walls"
+        piece, rotation = (states[:, game.QUEUE] & U(game.NIBBLE)).astype(int), states[:, ROTATION].astype(int)
+        width = np.array(WIDTHS, U)[piece, SHAPES[piece, rotation]]
+        yield "column", states[:, COLUMN], states[:, COLUMN] + width > self.cols, "a place within the walls"
 
 
-def _fields(words: NDArray[np.uint64], field: tuple[int, int]) -> NDArray[np.uint64]:
-    return words >> U(field[0]) & U((1 << field[1]) - 1)
+SHOWN = range(ROTATION, PENDING + 1)  # the words that an observation shows
+STATUS = (*(Rules().words[at].name for at in SHOWN if at >= HELD), "level")
+"""The names of the numbers in an observation's `status`."""

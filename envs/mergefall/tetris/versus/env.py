@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
-from mergefall.tetris.game import ILLEGAL
+from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys.env import TetrisKeysEnv
 from mergefall.tetris.versus.render import Canvas
 from mergefall.tetris.versus.rules import Rules
@@ -22,7 +22,7 @@ class Opponent:
     def write_keys(self, states: Array) -> None:
         """Write the opponents' next keys into the states uint64[n, words] of matches."""
         turned = self._rules.turned(states)
-        states[:, states.shape[1] // 2 + ILLEGAL] = self._player.keys(turned, self._rules.observations(turned))
+        states[:, states.shape[1] // 2 + OPPONENTS_KEY] = self._player.keys(turned, self._rules.observations(turned))
 
 
 class TetrisVersusEnv(TetrisKeysEnv):

@@ -12,7 +12,7 @@ from mergefall.checks import MOST_COUNTED, integer
 from mergefall.env import Pictures
 from mergefall.games import each
 from mergefall.imports import import_extra
-from mergefall.tetris.game import ILLEGAL
+from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys import game, match
 from mergefall.tetris.seen import Seen
 from mergefall.tetris.versus.env import TetrisVersusEnv
@@ -92,7 +92,7 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
         if not self.agents:
             raise ValueError("the match has not begun or is over; call reset")
         keys = np.array([self.rules.action_index(actions[agent]) for agent in AGENTS])
-        self._states[:, self._states.shape[1] // 2 + ILLEGAL] = keys[::-1]
+        self._states[:, self._states.shape[1] // 2 + OPPONENTS_KEY] = keys[::-1]
         self._paint(int(keys[0]))
         seen, limits = self.rules.seen(2), self.rules.limits(self.max_cycles or 0)
         self.rules.kernels.step(0, 2, self._states, keys, np.zeros(2, np.bool_), self.rules.pool(None), limits, seen)

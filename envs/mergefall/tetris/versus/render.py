@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.draw import pixels, pygame
-from mergefall.tetris.game import ILLEGAL
+from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys.match import sides
 from mergefall.tetris.keys.render import Canvas as SideCanvas
 
@@ -21,7 +21,7 @@ class Canvas:
 
     def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
         own, other = sides(state)
-        for canvas, side, key in zip(self._sides, (own, other), (action, int(other[ILLEGAL])), strict=True):
+        for canvas, side, key in zip(self._sides, (own, other), (action, int(other[OPPONENTS_KEY])), strict=True):
             canvas.paint(side, None if action is None else key)
 
     def frame(self, state: NDArray[np.uint64], mode: str) -> Any:

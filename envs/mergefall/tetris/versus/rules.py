@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.rules import argument
-from mergefall.tetris.game import FALLING, OVER_BIT
+from mergefall.tetris.game import OVER
 from mergefall.tetris.keys import rules as sides
 from mergefall.tetris.keys.batch import WON
 from mergefall.tetris.keys.rules import Garbage
@@ -48,7 +48,7 @@ class Rules(sides.Rules):
 
     def shaped(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
         own = states[:, : states.shape[1] // 2].copy()
-        own[:, FALLING] |= self.observed(states)[1].astype(np.uint64) << np.uint64(OVER_BIT)
+        own[:, OVER] |= self.observed(states)[1]
         return own
 
     def turned(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.checks import choice
-from mergefall.tetris.game import FALLING, QUEUE
-from mergefall.tetris.keys.game import COLUMN, HARD_DROP, ROTATION, ROW, STORAGE, get, press, with_field
+from mergefall.tetris.game import COLUMN, QUEUE, ROTATION, ROW
+from mergefall.tetris.keys.game import HARD_DROP, STORAGE, press
 from mergefall.tetris.keys.rules import KEYS, STATUS_SCALES
 from mergefall.tetris.keys.rules import Rules as KeysRules
 from mergefall.tetris.pieces import PIECE_SETS, TETROMINOES
@@ -298,11 +298,9 @@ def key_distances(cols: int, keys: int) -> NDArray[np.float32]:
     for piece in range(len(TETROMINOES)):
         state[QUEUE] = piece
         for place, key in np.ndindex(after.shape):
-            state[FALLING] = with_field(
-                with_field(np.uint64(place // cols), COLUMN, place % cols), ROW, rules.rows // 2
-            )
+            state[[ROTATION, COLUMN, ROW]] = *divmod(place, cols), rules.rows // 2
             press(state, key)
-            after[place, key] = get(state[FALLING], ROTATION) * cols + get(state[FALLING], COLUMN)
+            after[place, key] = int(state[ROTATION]) * cols + int(state[COLUMN])
         below = SHAPES[piece, places // cols] * cols + places % cols
         drop = np.where(below[:, None] == places, 1, FAR)
         fewest = drop
