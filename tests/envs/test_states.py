@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import board
 from mergefall.tetris import game
+from mergefall.tetris.keys import STATUS
 
 TETRIS, G2048 = "mergefall/Tetris-v0", "mergefall/Game2048-v0"
 KEYS, VERSUS = "mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"
@@ -53,6 +54,26 @@ def test_states_are_the_inverse_of_observations(env_id, kwargs):
             with pytest.raises(ValueError, match=rf"^{name}[^ ]* is {wrong[name][at]}; expected "):
                 read(wrong)
         seen, *_, info = envs.step([rng.choice(np.flatnonzero(row)) for row in info["action_mask"]])
+
+
+@pytest.mark.parametrize(
+    ("part", "at", "value", "message"),
+    [
+        ("status", 0, 1023, r"status\[0\] is 1023; expected 0 to 1"),
+        ("status", 1, 3, r"status\[1\] is 3; expected 0 to 2"),
+        ("place", 0, 63, r"place\[0\] is 63; expected 0 to 3"),
+        ("place", 1, 8, "the column 0x8; expected a place within the walls"),
+        ("status", STATUS.index("grounded"), 31, "the grounded 0x1f; expected 0x0 to 0x1e, steps at rest"),
+        ("status", STATUS.index("level"), 3, "the level 0x3; expected 1 without levels"),
+        ("board", 23, 1, "the full rows 0x1; expected none"),
+    ],
+)
+def test_no_observation_becomes_another_position(part, at, value, message):
+    env = started(KEYS, {})
+    seen = {name: np.array(value)[None] for name, value in env.reset(options={"piece": "I"})[0].items()}
+    seen[part][0, at] = value
+    with pytest.raises(ValueError, match=message):
+        env.rules.states(seen)
 
 
 @each_game

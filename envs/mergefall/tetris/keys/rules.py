@@ -15,7 +15,6 @@ from mergefall.checks import MOST_COUNTED, integer, known, made_of, number
 from mergefall.rules import argument, no_faults
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of
-from mergefall.tetris.field import columns_of
 from mergefall.tetris.game import COLUMN, HELD, PENDING, ROTATION
 from mergefall.tetris.keys import batch
 from mergefall.tetris.keys import game as by_keys
