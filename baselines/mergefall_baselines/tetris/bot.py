@@ -25,7 +25,7 @@ import numpy as np
 from mergefall.checks import number
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of, clear, full_rows, is_free, put
-from mergefall.tetris.keys.game import BACK_TO_BACK, CLEARS_IN_A_ROW
+from mergefall.tetris.keys.game import MOST_WAITING
 from mergefall.tetris.pieces import TETROMINOES, WIDTHS, rotations
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, ROTATIONS, action_of, at_rest, list_reachable
 from mergefall.tetris.srs import SHAPES
@@ -45,7 +45,7 @@ RANDOMIZERS = {"uniform": "uniform", "bag7": "seven_bag"}  # of all seven pieces
 PER_PIECE = ROTATIONS * COLS * (ROWS + ABOVE)  # actions
 PATIENCE, FAREWELL = 60.0, 1.0  # seconds that a program has for an answer, and to quit
 LONGEST = 1 << 20  # characters of a line
-MOST_CLEARS, CHAINED = (1 << CLEARS_IN_A_ROW[1]) - 1, 1 << BACK_TO_BACK[0]  # the fields of the word CHAIN
+MOST_CLEARS, CHAINED = MOST_WAITING, MOST_WAITING + 1  # a chain: clears in a row, and a flag for back-to-back
 FORFEIT = CHAINED << 1  # a flag beside them in a player's memory
 
 Place = tuple[int, int, int, int]  # piece id, rotation, leftmost column, row of the lowest cell
@@ -104,7 +104,7 @@ def legal(columns: NDArray[np.uint64], piece: int) -> list[int]:
 
 
 def lock(columns: NDArray[np.uint64], place: Place, spin: int, chain: int) -> int:
-    """Lock a piece and clear full rows, in place; returns the word CHAIN after it."""
+    """Lock a piece and clear full rows, in place; returns the chain after it."""
     put(columns, *place)
     full = full_rows(columns)
     if not full:
@@ -234,8 +234,8 @@ class Bot(KernelPlayer):
         queue = game.nibbles(state[game.QUEUE], known).tolist()
         chain, memory[HELD] = int(memory[HELD]) >> 1, memory[HELD] & np.uint64(1)  # `observe` uses the lowest bit
         observe(memory, state[game.QUEUE], known, hold)
-        if state[game.KEYS]:
-            chain = chain & FORFEIT | int(state[game.CHAIN])
+        if state[game.BY_KEYS]:
+            chain = chain & FORFEIT | CHAINED * int(state[game.BACK_TO_BACK]) | int(state[game.COMBO])
         found = {
             (piece, *at_rest(placement)): (held * PER_PIECE << ACTION_SHIFT) + placement
             for held, piece in ((1, hold - 1 if hold else queue[1]), (0, queue[0]))

@@ -131,7 +131,8 @@ def _decided(player: Player, position: Position, queue: list[int], hold: list[in
     rules = Rules(placements="reachable", hold=len(queue) > 1, preview=len(queue) - 1)
     state, values = rules.new_states(1), np.zeros((1, rules.n_actions))
     state[0, game.QUEUE], state[0, game.HOLD] = game.word_of(queue), hold[0] + 1 if hold else 0
-    state[0, game.CHAIN], state[0, game.COLUMNS :] = position.chain, position.columns & field_mask(ROWS)
+    state[0, game.COLUMNS :] = position.columns & field_mask(ROWS)
+    state[0, game.BACK_TO_BACK], state[0, game.COMBO] = divmod(position.chain, CHAINED)
     if not isinstance(player, KernelPlayer):
         return values[0], int(player.act(take(rules.observations(state), 0)))
     memory = position.memory = player._memory(position.memory, 1, None)

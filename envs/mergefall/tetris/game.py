@@ -1,6 +1,6 @@
 """One game of placement Tetris as a row of words: pieces are drawn, placements played, lines counted.
 
-A state is uint64[34 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
+A state is uint64[35 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
 
     STREAM    the random stream
     LINES     rows cleared so far
@@ -12,7 +12,7 @@ A state is uint64[34 + cols]. A copy of it is the whole game, random stream incl
     BAG       for "bag7" the ids left in the bag, as bits; for "hidden" the copies of each piece, 4 bits per id
     QUEUE     the ids of the current piece and of the previewed ones, 4 bits each, the current piece lowest
     HOLD      the id of the held piece plus one, 0 for none
-    GRAVITY … OPPONENTS_KEY    for play by keys: `keys/rules.py` says what they hold; 0 in play by placements
+    BY_KEYS … OPPONENTS_KEY    for play by keys: `keys/rules.py` says what they hold; 0 in play by placements
     COLUMNS…  the board, a word for each column (`field.py`)
 """
 
@@ -31,10 +31,10 @@ from mergefall.words import below, draw, nth_bit, popcount
 
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10)
-GRAVITY, LOCK_DELAY, LOCK_RESETS, LEVELS, RATE, HOLES, MOVING = range(10, 17)
-ROTATION, COLUMN, ROW, HELD, SPIN, PHASE, GROUNDED, RESETS = range(17, 25)
-COMBO, BACK_TO_BACK, PENDING, ATTACK, OVER, HOLE, OWED, HOLE_STREAM, OPPONENTS_KEY = range(25, 34)
-COLUMNS = 34
+BY_KEYS, GRAVITY, LOCK_DELAY, LOCK_RESETS, LEVELS, RATE, HOLES, MOVING = range(10, 18)
+ROTATION, COLUMN, ROW, HELD, SPIN, PHASE, GROUNDED, RESETS = range(18, 26)
+COMBO, BACK_TO_BACK, PENDING, ATTACK, OVER, HOLE, OWED, HOLE_STREAM, OPPONENTS_KEY = range(26, 35)
+COLUMNS = 35
 
 # The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last are flags.
 COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24

@@ -337,7 +337,7 @@ class Rules(PieceRules):
     @cached_property
     def words(self) -> dict[int, Word]:
         unused = Word("word of play by keys", 0, 0, "in a game by placements")
-        return super().words | dict.fromkeys(range(game.GRAVITY, game.COLUMNS), unused)
+        return super().words | dict.fromkeys(range(game.BY_KEYS, game.COLUMNS), unused)
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
         parts = self.checked(observations)

@@ -139,7 +139,8 @@ def test_a_game_is_kept_over_plays(monkeypatch):
         state = states[0]
         queue = [NAMES[id] for id in game.nibbles(state[game.QUEUE], 1 + rules.preview)]
         pieces = queue, [None, *NAMES][int(state[game.HOLD])]
-        seen.append((*pieces, {NAMES[id] for id in range(7) if bag >> id & 1}, int(state[game.CHAIN]), before[0, HELD]))
+        chain = int(state[game.COMBO]) | int(state[game.BACK_TO_BACK]) << 16
+        seen.append((*pieces, {NAMES[id] for id in range(7) if bag >> id & 1}, chain, before[0, HELD]))
         return actions
 
     monkeypatch.setattr(type(player), "_decide", look)

@@ -131,6 +131,7 @@ class Rules(PieceRules):
         """The words of a state. Those from `rotation` on are an observation's `place`, `held` to `pending` `status`."""
         garbage, top = self.garbage or Garbage(0, 0, 0), self.height + STORAGE - 1
         fixed = {
+            game.BY_KEYS: ("kind of play", 1, "by keys"),
             game.GRAVITY: ("gravity", round(self.gravity * ONE), "65536ths of a row a step"),
             game.LOCK_DELAY: ("lock delay", self.lock_delay, "steps"),
             game.LOCK_RESETS: ("lock resets", self.lock_resets, "for each piece"),
