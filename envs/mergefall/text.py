@@ -69,11 +69,33 @@ def position(observation: Observation, rules: Any) -> str:
     """
     if isinstance(rules, Rules2048):
         return game2048.to_text(observation)
+    board = np.asarray(observation["board"])
+    above = len(board) - rules.rows  # rows that games by keys show
     pieces = [observation["piece"], *observation.get("queue", ())]
     names = [rules.piece_set.names[int(piece)] for piece in pieces]
     if rules.hold:
         names.append("hold:" + (*rules.piece_set.names, "")[int(observation["hold"])])
-    return " ".join([tetris.to_text(observation["board"]), *names])
+    return " ".join([tetris.to_text(board if board[:above].any() else board[above:]), *names])
+
+
+def start_of(position: str, game: Any) -> dict[str, Any]:
+    """The options of `reset` that begin a game at a position which `position` wrote.
+
+    `game`: the rules, or their class. Raises ValueError for text that is no position.
+
+    >>> from mergefall.tetris.rules import Rules
+    >>> start_of("...../...../...../##.## T I hold:S", Rules)
+    {'board': '...../...../...../##.##', 'piece': 'T', 'queue': ['I'], 'hold': 'S'}
+    """
+    if not set(position) & set("/\n["):
+        raise ValueError(f"position {position!r} is one row; expected rows with / between them, as '2 4/. .'")
+    if game.name == "2048":
+        return {"board": position}
+    board, *pieces = position.split()
+    held = {"hold": pieces.pop()[5:] or None} if pieces and pieces[-1].startswith("hold:") else {}
+    if not pieces:
+        raise ValueError(f"position {position!r} names no piece; expected FIELD PIECE and the next pieces")
+    return {"board": board, "piece": pieces[0], "queue": pieces[1:], **held}
 
 
 def canonical(observation: Observation, rules: Any) -> str:
@@ -102,6 +124,13 @@ def _mirrored(word: str) -> str | None:
     """The mirror image of a piece, or of a held one as `position` writes it."""
     hold, _, piece = word.rpartition(":")
     return f"{hold}:{mirrored(piece) if piece else ''}" if hold else mirrored(piece)
+
+
+def in_words(rules: Any) -> Any:
+    """The rules, or the game, itself; raises ValueError for a game by keys, which no text is for."""
+    if rules.by_keys:
+        raise ValueError(f"the game is {rules.name!r}, by keys; expected 2048, or Tetris by placements")
+    return rules
 
 
 def rules_text(rules: Any) -> str:

@@ -24,7 +24,7 @@ from gymnasium.spaces import Text
 from gymnasium.utils import RecordConstructorArgs
 
 from mergefall.checks import integer, number
-from mergefall.text import position, prompt, read_answer, rules_text
+from mergefall.text import in_words, position, prompt, read_answer, rules_text
 
 CHARACTERS = frozenset(string.printable + "°×")
 LONGEST_PROMPT, LONGEST_ANSWER = 1 << 18, 4_000  # Tetris of 40 rows, each of 192 afterstates a text of 720 characters
@@ -52,7 +52,7 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         penalty: from 0 up.
         patience: from 1 up.
 
-    Raises ValueError for wrong arguments, and for another environment.
+    Raises ValueError for wrong arguments, and for another environment, as one of Tetris by keys.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         RecordConstructorArgs.__init__(self, rules=rules, afterstates=afterstates, penalty=penalty, patience=patience)
         gym.Wrapper.__init__(self, env)
         self.penalty, self.patience = number("penalty", penalty, 0, float("inf")), integer("patience", patience, 1)
-        self._rules, self._inner, self._afterstates = inner.rules, inner, afterstates
+        self._rules, self._inner, self._afterstates = in_words(inner.rules), inner, afterstates
         self._info: dict[str, Any] = {}
         self._head = f"{rules_text(inner.rules)}\n\n" if rules else ""
         self.observation_space = Text(LONGEST_PROMPT, charset=CHARACTERS)

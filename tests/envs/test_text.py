@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mergefall.tetris.rules import Rules
-from mergefall.text import action_names, canonical, position, prompt, read_answer, rules_text
+from mergefall.text import action_names, canonical, position, prompt, read_answer, rules_text, start_of
 
 GAME = gym.make("mergefall/Game2048-v0", rows=2, cols=3).unwrapped
 FIELD = gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2, placements="slide").unwrapped
@@ -194,12 +194,35 @@ def test_an_answer_is_text(answer):
         read_answer(answer, GAME.rules, ALL)
 
 
-@given(st.lists(st.integers(0, 7), min_size=6, max_size=6).filter(lambda ranks: sum(map(bool, ranks)) >= 2))
-def test_positions_of_2048_read_back(ranks):
-    board = np.array(ranks, np.uint8).reshape(2, 3)
-    found = mergefall.game2048.from_text(position(board, GAME.rules))
-    assert (found == board).all()
-    shown = prompt(board, GAME.rules, NO_DOWN)
+PLAYED = [
+    gym.make("mergefall/Game2048-v0", rows=2, cols=3),
+    gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=0),
+    gym.make("mergefall/Tetris-v0", cols=6, rows=8, preview=2, placements="reachable", hold=True),
+    gym.make("mergefall/SZTetris-v0", cols=4),
+    gym.make("mergefall/Quintris-v0", cols=6),
+    gym.make("mergefall/TetrisKeys-v0", cols=4, rows=4, gravity=2.0, lock_delay=1),
+    gym.make("mergefall/TetrisVersus-v0", cols=5, rows=5, preview=1, opponent=lambda observation: 0),
+]
+
+
+@given(st.sampled_from(PLAYED), st.integers(0, 999), st.integers(0, 60))
+def test_positions_read_back(env, seed, steps):
+    observation, info = env.reset(seed=seed)
+    rng = np.random.default_rng(seed)
+    for _ in range(steps):
+        after, _, over, _, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
+        if over:
+            break
+        observation = after
+    rules = env.unwrapped.rules
+    again, _ = env.reset(options=start_of(position(observation, rules), rules))
+    parts = set(again) & set(rules.parts) if isinstance(again, dict) else [...]
+    assert all(np.array_equal(again[part], observation[part]) for part in parts)
+
+
+@given(st.lists(st.integers(0, 7), min_size=6, max_size=6))
+def test_a_prompt_of_2048_shows_the_tiles(ranks):
+    shown = prompt(np.array(ranks, np.uint8).reshape(2, 3), GAME.rules, NO_DOWN)
     assert "Legal moves: up, right, left\n" in shown
     assert [word for word in shown.split("Legal")[0].split()[1:]] == [str(2**rank) if rank else "." for rank in ranks]
 

@@ -67,6 +67,13 @@ def test_a_fault_is_paid_no_shaping():
     assert (reward, info["shaping"]) == (0.0, 0.0)
 
 
+@pytest.mark.parametrize("env_id", ["mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"])
+def test_games_by_keys_are_refused_at_once(env_id):
+    env = gym.make(env_id)
+    with pytest.raises(ValueError, match=", by keys; expected 2048, or Tetris by placements"):
+        TextGame(env)
+
+
 def test_made_again_from_its_spec():
     env = TextGame(gym.make("mergefall/Game2048-v0", rows=2, cols=3), rules=True, penalty=0.25)
     again = gym.make(EnvSpec.from_json(env.spec.to_json()))

@@ -259,7 +259,7 @@ class TetrisEnv(TetrisGames, PieceGame, GameEnv):
         held, placed = divmod(rules.action_index(action), rules.n_actions // (1 + rules.hold))
         piece = rules.piece_set.first + game.placed_by(state, held)
         place = rest(game.columns_in(state), piece, placed, rules.slides, rules.reach)
-        keys = keys_to(rules, state, held, place) if place[2] >= 0 and rules.pieces != "five" else []
+        keys = keys_to(state, held, place) if place[2] >= 0 and rules.pieces != "five" else []
         if not keys:
             raise ValueError(f"action {action} is {'out of the reach of keys' if place[2] >= 0 else 'illegal here'}")
         return keys

@@ -69,6 +69,10 @@ class PieceRules(GameRules):
         return len(self.piece_set.names)
 
     @property
+    def parts(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return ("board", "piece", "queue", *["hold"] * self.hold)
+
+    @property
     def height(self) -> int:
         """The rows of a board that is shown."""
         return self.rows
@@ -303,10 +307,6 @@ class Rules(PieceRules):
             raise ValueError("placements is 'reachable' with pieces='five'; SRS has no kicks for five-cell pieces")
         if self.hold and not self.preview:
             raise ValueError("hold is True with preview=0; expected a preview of at least 1")
-
-    @property
-    def parts(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return ("board", "piece", "queue", *["hold"] * self.hold)
 
     @property
     def slides(self) -> bool:

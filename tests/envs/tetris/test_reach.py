@@ -183,3 +183,14 @@ def test_keys_lead_to_the_cells_of_each_action(hold):
     env.reset(options={"board": "/".join(["......."] * 8 + ["#......"]), "piece": "T"})
     with pytest.raises(ValueError, match="action 0 is illegal here"):
         env.keys_to(0)
+
+
+def test_keys_reach_the_floor_of_the_highest_field():
+    env = TetrisEnv(7, 40, preview=1, placements="reachable", hold=True)
+    board = np.concatenate([np.zeros((31, 7), int), next(some_boards(12, 9, 7))])
+    seen, info = env.reset(seed=0, options={"board": board})
+    stored = reference.with_storage(as_tuples(board), 4)
+    for action in np.flatnonzero(info["action_mask"]).tolist():
+        keys, (held, place) = env.keys_to(action), divmod(action, env.rules.n_actions // 2)
+        cells = pressed(stored, PIECES[seen["queue"][0] if held else seen["piece"]], keys[held:])
+        assert (min(c for _, c in cells), 43 - max(r for r, _ in cells)) == (place // 44 % 7, place % 44)

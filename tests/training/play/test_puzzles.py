@@ -117,6 +117,12 @@ def test_puzzles_of_tetris():
         assert puzzle.position.split()[0].count("/") == 7
 
 
+@pytest.mark.parametrize("judge", [None, "tetris/keys"])
+def test_games_by_keys_have_no_puzzles(judge):
+    with pytest.raises(ValueError, match=", by keys; expected 2048, or Tetris by placements"):
+        puzzles("mergefall/TetrisKeys-v0", judge=judge)
+
+
 def test_a_gap_that_no_position_has_is_said(monkeypatch):
     monkeypatch.setattr("mergefall_training.play.puzzles.PATIENCE", 20)
     with pytest.raises(

@@ -9,7 +9,7 @@ import gymnasium as gym
 import numpy as np
 from mergefall import game2048, tetris
 from mergefall.games import game_of
-from mergefall.text import action_names
+from mergefall.text import action_names, start_of
 from mergefall.typing import Array, Observation, Options
 from mergefall_baselines import Player
 
@@ -54,7 +54,6 @@ class Adviser:
     def __init__(self, player: Player, env_id: str, env_kwargs: Options | None = None) -> None:
         self._player, self._env_id, self._kwargs = player, env_id, dict(env_kwargs or {})
         self._game = game_of(env_id)
-        self._tetris = self._game.name != "2048"
         self._made: dict[tuple[int, ...], tuple[Any, Player]] = {}
 
     def choices(self, position: str) -> list[Choice]:
@@ -62,22 +61,14 @@ class Adviser:
 
         Raises ValueError for text that is no position.
         """
-        if not set(position) & set("/\n["):
-            raise ValueError(f"position {position!r} is one row; expected rows with / between them, as '2 4/. .'")
-        board, *pieces = position.split() if self._tetris else [position]
-        held = [pieces.pop()[5:]] if pieces and pieces[-1].startswith("hold:") else []
-        start: dict[str, Any] = {"board": board}
-        if self._tetris:
-            if not pieces:
-                raise ValueError(f"position {position!r} names no piece; expected FIELD PIECE and the next pieces")
-            start |= {"piece": pieces[0]} | ({"queue": pieces[1:]} if pieces[1:] else {})
-            start |= {"hold": held[0]} if held and held[0] else {}
-        elif not any(game2048.legal_actions(board)):
+        start = start_of(position, self._game)
+        if "piece" in start:
+            rows, cols = tetris.from_text(start["board"]).shape
+            sizes = {"rows": rows, "cols": cols, "preview": len(start["queue"]), "hold": "hold" in start}
+        elif any(game2048.legal_actions(position)):
+            sizes = dict(zip(("rows", "cols"), game2048.from_text(position).shape, strict=True))
+        else:
             return []
-        rows, cols = (tetris if self._tetris else game2048).from_text(board).shape
-        sizes: dict[str, Any] = {"rows": rows, "cols": cols} | (
-            {"preview": len(pieces) - 1, "hold": bool(held)} if self._tetris else {}
-        )
         size = tuple(sizes.values())
         if size not in self._made:
             env: Any = gym.make(self._env_id, **(self._kwargs | sizes))

@@ -20,7 +20,7 @@ from typing import Any, Literal
 import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.games import game_of
-from mergefall.text import Verdict, action_names, canonical, position, prompt, read_answer
+from mergefall.text import Verdict, action_names, canonical, in_words, position, prompt, read_answer
 from mergefall.typing import Observation, Options
 from mergefall_baselines import Player
 from mergefall_baselines.player import Step, chosen_by, steps
@@ -124,12 +124,13 @@ def puzzles(
         raise ValueError(f"gap is {gap}; expected the smaller end first")
     kwargs = dict(env_kwargs or {})
     judging = task(default_judge(env_id, kwargs) if judge is None else judge, env_id, kwargs, None)
+    in_words(game_of(env_id))
     return _drawn(judging, split, (low, high), longest, afterstates, seed)
 
 
 def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
     """The judge of an environment, as a mapping of `player` and options."""
-    if game_of(env_id).name == "tetris":
+    if in_words(game_of(env_id)).name == "tetris":
         return {"player": "tetris/two-tetrad", "heuristic": "bcts"}
     rows, cols = (int(env_kwargs.get(name, 4)) for name in ("rows", "cols"))
     if rows * cols <= SOLVED_AT_ONCE:

@@ -9,16 +9,15 @@ finds is one; with gravity, it may miss one that comes to a place later, when th
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, fall
-from mergefall.tetris.game import COLUMNS, HOLD, OVER, QUEUE, RESETS, ROTATION, SCORE, SPIN, columns_in, queued
+from mergefall.tetris.game import OVER, RESETS, ROTATION, SCORE, SPIN, columns_in, queued
 from mergefall.tetris.keys.game import HARD_DROP, HOLD_KEY, SOFT_DROP, act, appear, place_of, spin_of
-from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.reach import KICKED, TURNED, search
 from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.srs import SHAPES
@@ -153,15 +152,12 @@ def find(state, held, goal, trial, work, route):
     return 0
 
 
-def keys_to(rules: Any, state: NDArray[np.uint64], held: int, place: tuple[int, int, int]) -> list[int]:
+def keys_to(state: NDArray[np.uint64], held: int, place: tuple[int, int, int]) -> list[int]:
     """The keys to a place at rest (shape, column, y) in a state of the game by placements, without gravity.
 
-    None if there is no way. `rules` are its rules, `held` says whether the piece is exchanged first.
+    None if there is no way. `held` says whether the piece is exchanged first.
     """
-    keyed = Rules(rules.cols, rules.rows, rules.pieces, preview=1, hold=True, gravity=0, lock_delay=LONGEST)
-    asked, trial = keyed.new_states(2)
-    asked[COLUMNS:], asked[HOLD] = state[COLUMNS:], state[HOLD]
-    asked[QUEUE] = state[QUEUE] & U(0xFF)
+    asked, trial = state.copy(), state.copy()
     appear(asked, 0)
     route = np.empty(LONGEST * KEY_BITS // 64, U)
     count = find(asked, held, goal_of(*place), trial, new_work(), route)

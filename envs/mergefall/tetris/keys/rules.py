@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mergefall.checks import MOST_COUNTED, integer, known, made_of, number
 from mergefall.rules import argument, no_faults
 from mergefall.tetris import game
-from mergefall.tetris.field import columns_of
+from mergefall.tetris.field import columns_of, is_free
 from mergefall.tetris.game import COLUMN, HELD, PENDING, ROTATION
 from mergefall.tetris.keys import batch
 from mergefall.tetris.keys import game as by_keys
@@ -67,7 +67,6 @@ class Rules(PieceRules):
     name: ClassVar[str] = "keys"
     figures: ClassVar[tuple[str, ...]] = ("score", "lines", "pieces", "attack")
     action, by_keys = "key", True
-    parts = ("board", "piece", "queue")
     kernels = batch.KERNELS
     own_numbers: ClassVar = {"place": slice(batch.PLACE, batch.STATUS), "status": slice(batch.STATUS, batch.QUEUE)}
     own_figures: ClassVar = {"attack": batch.ATTACK, "clear": batch.CLEAR}
@@ -106,8 +105,9 @@ class Rules(PieceRules):
         return gym.spaces.Dict({**super().observation_space().spaces, "place": place, "status": status})
 
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
-        start, spawn = super()._start(given), slice((self.cols - 4) // 2 + 1, (self.cols + 4) // 2 + 1)
-        if (start[spawn] >> U(self.rows)).any():
+        start = super()._start(given)
+        drawn = [self.piece_id("piece", given["piece"])] if "piece" in given else self.piece_set.drawn
+        if not all(is_free(start[1:], piece, 0, (self.cols - WIDTHS[piece, 0]) // 2, self.rows) for piece in drawn):
             raise ValueError("board has filled cells where pieces appear; expected none in the rows above the field")
         return start
 
