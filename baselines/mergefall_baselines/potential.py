@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mergefall.typing import Observation
 from numpy.typing import NDArray
 
 from mergefall_baselines.registry import player_under
@@ -36,6 +35,10 @@ class PlayerValues:
     def __reduce__(self) -> Any:
         return type(self), (self._spec, self._rules)
 
-    def of_observations(self, observations: Observation) -> NDArray[np.float64]:
-        values = self._player.board_values(observations)
-        return np.where(np.isfinite(values), values, 0.0)
+    def of_states(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        over = self._rules.observed(states)[1]
+        values, going = np.zeros(len(states)), np.flatnonzero(~over)
+        if going.size:
+            found = self._player.board_values(self._rules.observations(states[going]))
+            values[going] = np.where(np.isfinite(found), found, 0.0)
+        return values, over

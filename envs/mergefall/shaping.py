@@ -27,7 +27,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
 from importlib.metadata import entry_points
 from typing import Any, Self
 
@@ -36,7 +35,6 @@ from numpy.typing import NDArray
 
 from mergefall.checks import choice, known, number
 from mergefall.kernels import kernel
-from mergefall.weighted import WeightedSum
 
 SQUASHES = ("identity", "asinh")
 GAMMA = 0.99  # the default discount, as in Stable-Baselines3
@@ -85,17 +83,18 @@ Better play is `2048/greedy`, and `tetris/bcts`, which loses no game here. Measu
 
 
 @kernel
-def squashed(value, offset, scale, bends):
-    """scale · squash(value − offset); `bends` is True for "asinh", False for "identity"."""
-    return scale * (math.asinh(value - offset) if bends else value - offset)
+def bend(values):
+    """Replace float64[n] by their asinh, to the bit the same on all processors, as NumPy's is not."""
+    for i in range(len(values)):
+        values[i] = math.asinh(values[i])
 
 
 @dataclass(frozen=True)
 class Shaping:
     """A potential of one game's states and a discount: what each step pays in addition to its reward.
 
-    `potential` is a heuristic of the game, or an object with `of_observations(batch) -> float64[n]` that can be pickled
-    (a player).
+    `potential` is a heuristic of the game, or a player: an object with `of_states(states) -> (values float64[n], over
+    bool[n])` that can be pickled.
     """
 
     rules: Any
@@ -144,25 +143,13 @@ class Shaping:
             number("offset", values.get("offset", offset)),
         )
 
-    @cached_property
-    def _compiled(self) -> tuple[Any, tuple[Any, ...]]:
-        """The kernel (states, …, offset, scale, bends, values) that computes Φ, and its arguments before the values."""
-        kernel, arguments = self.potential.potentials()
-        return kernel, (*arguments, self.offset, self.scale, self.squash == "asinh")
-
     def __reduce__(self) -> Any:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
     def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
         """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
-        states = self.rules.shaped(states)
-        if isinstance(self.potential, WeightedSum):
-            values, (kernel, arguments) = np.empty(len(states)), self._compiled
-            kernel(states, *arguments, values)
-            self.potential.check()
-            return values
-        values, going = np.zeros(len(states)), np.flatnonzero(~self.rules.side.observed(states)[1])
-        if going.size:
-            h = self.potential.of_observations(self.rules.side.observations(states[going])) - self.offset
-            values[going] = self.scale * (np.arcsinh(h) if self.squash == "asinh" else h)
-        return values
+        values, over = self.potential.of_states(self.rules.shaped(states))
+        values -= self.offset
+        if self.squash == "asinh":
+            bend(values)
+        return np.where(over, 0.0, self.scale * values)

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
@@ -21,19 +21,19 @@ from mergefall.typing import Options
 LARGEST = {np.float32: 1e20, np.float64: 1e100}
 
 
-def _dot(typing_context: Any, terms: Any, weights: Any, first: Any) -> Any:
-    """Σ weights[first + i] · terms[i] over a tuple of numbers, added up in this order, without a loop."""
+def _dot(typing_context: Any, terms: Any, weights: Any, first: Any, start: Any = -0.0) -> Any:
+    """start + Σ weights[first + i] · terms[i] over a tuple of numbers, added up in this order, without a loop."""
 
     def codegen(context, builder, signature, args):
-        data, total = context.make_array(weights)(context, builder, args[1]).data, None
+        data, total = context.make_array(weights)(context, builder, args[1]).data, args[3]
         for i, kind in enumerate(terms.types):
             place = builder.add(args[2], context.get_constant(types.intp, i))
             term = context.cast(builder, builder.extract_value(args[0], i), kind, types.float64)
             product = builder.fmul(builder.load(builder.gep(data, [place])), term)
-            total = product if total is None else builder.fadd(total, product)
+            total = builder.fadd(total, product)
         return total
 
-    return types.float64(terms, weights, types.intp), codegen
+    return types.float64(terms, weights, types.intp, types.float64), codegen
 
 
 dot: Any = intrinsic(_dot)
@@ -53,23 +53,46 @@ def _write(typing_context: Any, terms: Any, target: Any) -> Any:
 write_terms: Any = intrinsic(_write)
 
 
+class Terms(NamedTuple):
+    """Names of terms, and the kernel that computes them: it returns a tuple of numbers in their order."""
+
+    names: tuple[str, ...] = ()
+    kernel: Any = None
+
+
 @dataclass(frozen=True)
 class WeightedSum:
-    """Named terms and a weight for each. The fields of a subclass are the weights; default: the published ones."""
+    """Named terms and a weight for each. The fields of a subclass are the weights; default: the published ones.
 
-    kind: ClassVar[str]  # its name in error messages
+    The terms are class attributes, one `Terms` for each of the game's `KINDS`. `term_names` are the names of all,
+    unless a class states them in another order.
+    """
+
+    KINDS: ClassVar[tuple[str, ...]] = ("of_board",)  # what terms may be of; the order of the weights for the kernels
+
+    kind: ClassVar[str] = "heuristic"  # its name in error messages
     name: ClassVar[str]
     term_names: ClassVar[tuple[str, ...]]
+    of_board: ClassVar[Terms] = Terms()
     vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # sets of weights that have a name
     real: ClassVar[type[np.floating]] = np.float64  # the precision of searches' values
+
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        super().__init_subclass__(**arguments)
+        if "term_names" not in cls.__dict__:
+            cls.term_names = cls._names()
+
+    @classmethod
+    def _names(cls) -> tuple[str, ...]:
+        return tuple(name for kind in cls.KINDS for name in getattr(cls, kind).names)
 
     def __post_init__(self) -> None:
         for term in self.term_names:
             check_weight(self.name, term, getattr(self, term), self.real)
 
     def weight_vector(self) -> NDArray[np.float64]:
-        """The weights for the kernels, float64[k]: those of the terms in order, then perhaps others."""
-        return np.array([getattr(self, term) for term in self.term_names], dtype=np.float64)
+        """The weights for the kernels, float64[k]: those of the terms by `KINDS`, 0 if one does not count."""
+        return np.array([getattr(self, name, 0.0) for name in self._names()], dtype=np.float64)
 
     @cached_property
     def _weights(self) -> NDArray[np.float64]:
@@ -78,6 +101,17 @@ class WeightedSum:
     @property
     def option_names(self) -> list[str]:
         return [field.name for field in fields(self)]
+
+    def of_states(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """The values of states uint64[n, words] as `clone_state` returns them, 0 if the game is over; and whether."""
+        values, over = np.empty(len(states)), np.empty(len(states), np.bool_)
+        self.value_states(states, values, over)
+        self.check()
+        return values, over
+
+    def value_states(self, states: NDArray[np.uint64], values: NDArray[np.float64], over: NDArray[np.bool_]) -> None:
+        """Write `values` and `over` of `of_states`."""
+        raise NotImplementedError
 
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""

@@ -1,5 +1,6 @@
 """Heuristics of both games: their weights, JSON and pickles; functions and classes of one's own, also as potentials."""
 
+import dataclasses
 import json
 import pickle
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from mergefall.game2048.heuristics import Nneonneo
 from mergefall.game2048.packed import pack
 from mergefall.games import games
 from mergefall.kernels import kernel
+from mergefall.weighted import Terms, weights_of
 
 BOARDS = np.random.default_rng(0).integers(0, 9, (6, 3, 5), dtype=np.uint8)
 FIELDS = np.random.default_rng(0).integers(0, 2, (6, 7, 5), dtype=np.uint8)
@@ -178,13 +180,12 @@ def heaviest(cells, rows, cols, to_move, weights):
     return (np.float64(cells.max()) + 0.5 * to_move,)
 
 
-def test_a_terms_kernel_is_enough():
+def test_terms_of_a_board_are_enough():
     @dataclass(frozen=True)
     class Heaviest(game2048.Heuristic):
         name: ClassVar[str] = "heaviest"
-        term_names: ClassVar[tuple[str, ...]] = ("largest",)
         dead: ClassVar[float] = -1.0
-        terms_kernel = staticmethod(heaviest)
+        of_board = Terms(("largest",), heaviest)
 
         largest: float = 2.0
 
@@ -192,10 +193,20 @@ def test_a_terms_kernel_is_enough():
     board = np.arange(16, dtype=np.uint8).reshape(4, 4)
     assert h(board, to_move=True) == 31
     packed = np.uint64(pack(board.ravel(), 4, 4))
-    assert h.packed_kernel(packed, True, h.tables(), h.weight_vector()) == 31
+    assert h.kernels().packed(packed, True, h.tables(), h.weight_vector()) == 31
     assert h.terms(board) == {"largest": 15}
-    with pytest.raises(ValueError, match=r"expected staticmethod\(kernel\)"):
-        type("Bound", (game2048.Heuristic,), {"terms_kernel": heaviest})
+
+
+def test_terms_of_another_board_need_another_twin():
+    """The packed kernel of a documented heuristic is of its own terms."""
+
+    @dataclass(frozen=True)
+    class Other(game2048.HEURISTICS["nneonneo"].__class__):
+        of_board = Terms(("base",), heaviest)
+
+    board = np.arange(16, dtype=np.uint8).reshape(4, 4)
+    packed = np.uint64(pack(board.ravel(), 4, 4))
+    assert Other().kernels().packed(packed, False, Other().tables(), Other().weight_vector()) == Other()(board)
 
 
 @pytest.mark.parametrize(
@@ -225,3 +236,11 @@ def test_a_function_is_a_potential(env_id, kwargs, board_of):
         if terminated:
             break
     assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).spec.kwargs["shaping"] == named
+
+
+@pytest.mark.parametrize("heuristics", [game2048.HEURISTICS, tetris.HEURISTICS], ids=["2048", "tetris"])
+def test_all_weights_are_checked(heuristics):
+    for name, h in heuristics.items():
+        for weight in weights_of(h.to_json()):
+            with pytest.raises(ValueError, match=f"{weight}.* of {name} is nan; expected a finite number"):
+                dataclasses.replace(h, **{weight: np.nan})

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
-from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic
+from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, Kernels
 from mergefall.game2048.packed import U, fits
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Kernel
@@ -71,15 +71,15 @@ class NetworkHeuristic(Heuristic):
 
     kind: ClassVar[str] = "network"
     name: ClassVar[str] = "ntuple"
-    term_names: ClassVar[tuple[str, ...]] = ()
     dead: ClassVar[float] = 0.0
     real: ClassVar[type[np.floating]] = np.float32
 
     network: TupleNetwork
     limit: int
 
-    packed_kernel = property(lambda self: network_kernels(self.network.shape, self.limit)[0])
-    pack_kernel = property(lambda self: network_kernels(self.network.shape, self.limit)[1])
+    def kernels(self) -> Kernels:  # pyright: ignore[reportIncompatibleMethodOverride]
+        value, pack = network_kernels(self.network.shape, self.limit)
+        return Kernels(value, value, value, pack)
 
     def tables(self) -> tuple[Array, Array]:
         return self.network.weights, NO_TABLE

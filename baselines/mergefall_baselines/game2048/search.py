@@ -66,7 +66,7 @@ class Shape(NamedTuple):
 
     kind: str  # how boards are held, see `Boards`
     scored: bool  # whether the score of the moves counts
-    value_kernel: Kernel  # of flat cells, see `Heuristic`
+    value_kernel: Kernel  # see the heuristic's `Kernels`
     packed_kernel: Kernel
     pack_kernel: Kernel = packed.pack  # (cells, rows, cols) -> board in a word
     tables: tuple[Any, ...] = (np.float64, 0, np.float64, 0)  # types and sizes of the heuristic's tables
@@ -85,13 +85,13 @@ def shape_of(heuristic: Any, kind: str, scored: bool) -> Shape:
     """The shape of a search with a heuristic, None: every leaf is worth 0. A network packs every board."""
     if heuristic is None:
         return Shape(kind, scored, nothing, nothing)
-    pack = getattr(heuristic, "pack_kernel", None)
+    value, of_packed, _, pack = heuristic.kernels()
     dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
     return Shape(
         "packed" if pack else kind,
         scored,
-        heuristic.value_kernel,
-        heuristic.packed_kernel,
+        value,
+        of_packed,
         pack or packed.pack,
         tuple(fact for table in heuristic.tables() for fact in (table.dtype.type, table.size)),
         heuristic.real,
@@ -210,7 +210,7 @@ class Search2048(KernelPlayer):
         super().__init__(rows=rows, cols=cols)
         self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
         if heuristic is not None:
-            self.heuristic = heuristic if hasattr(heuristic, "pack_kernel") else make_heuristic(heuristic)
+            self.heuristic = make_heuristic(heuristic)
         self.depth, self.time_limit = depth_rule(depth), seconds_option(time_limit)
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
         self.rewards = heuristic is None if rewards is None else boolean("rewards", rewards)

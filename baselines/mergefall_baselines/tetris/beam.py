@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from types import MappingProxyType
 from typing import Any
 
@@ -9,35 +10,41 @@ import numpy as np
 from mergefall.checks import integer
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
-from mergefall.tetris.heuristics import Attack
 from mergefall.tetris.heuristics import heuristic as make_heuristic
+from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.keys.game import STORAGE
 from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, search
+from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, search_kernel
 from mergefall_baselines.tetris.memory import BAG, chances_of, observe
 from mergefall_baselines.tetris.player import STATE_FORM
 
 WIDEST = 200_000
 
 
-@kernel
-def decide(state, memory, values, settings):
-    """The best placement of a state by `search`, packed as in `placements.py`; writes the values of all."""
-    beam, placements = unowned(settings)
-    pieces, randomizer, preview, _, _ = game.settings_of(state)
-    hold, bag, choice = np.int64(state[game.HOLD]), 0, -1
-    observe(memory, state[game.QUEUE], 1 + preview, hold)
-    if randomizer == game.BAG7:
-        bag = chances_of(memory, BAG, game.DRAWN[pieces], np.empty(7))
-    search(beam, state, hold if game.choices_of(state) == 2 else NO_HOLD, bag, values)
-    for placement in placements[: game.list_legal(state, beam.rows, placements)]:  # the first one if all is lost
-        if choice < 0 or values[action_of(placement)] > values[action_of(choice)]:
-            choice = placement
-    return choice
+@cache
+def decide_kernel(recipe: Recipe) -> Kernel:
+    search = search_kernel(recipe)
+
+    @kernel
+    def decide(state, memory, values, settings):
+        """The best placement of a state by `search`, packed as in `placements.py`; writes the values of all."""
+        beam, placements = unowned(settings)
+        pieces, randomizer, preview, _, _ = game.settings_of(state)
+        hold, bag, choice = np.int64(state[game.HOLD]), 0, -1
+        observe(memory, state[game.QUEUE], 1 + preview, hold)
+        if randomizer == game.BAG7:
+            bag = chances_of(memory, BAG, game.DRAWN[pieces], np.empty(7))
+        search(beam, state, hold if game.choices_of(state) == 2 else NO_HOLD, bag, values)
+        for placement in placements[: game.list_legal(state, beam.rows, placements)]:  # the first one if all is lost
+            if choice < 0 or values[action_of(placement)] > values[action_of(choice)]:
+                choice = placement
+        return choice
+
+    return decide
 
 
 class BeamSearch(KernelPlayer):
@@ -45,16 +52,16 @@ class BeamSearch(KernelPlayer):
 
     The search places one piece after the other, the held one too, at all places that can be reached, spins of a T
     included. After each placement it keeps the `width` nodes with the highest values; nodes that are equal count once.
-    The value of a node is the sum of the heuristic's weights for its placements (lines sent, lines cleared …) and of
-    the terms of its board. After the known pieces the best quarter of the nodes goes on with three more pieces, drawn
-    from the bag, `draws` times.
+    The value of a node is the sum of the heuristic's terms of its placements and locks (lines sent, lines cleared …),
+    and of the board, the chain and the held piece that they leave. After the known pieces the best quarter of the nodes
+    goes on with three more pieces, drawn from the bag, `draws` times.
 
     The value of an action is the mean, over the draws, of the best node that it leads to; without draws, the value of
     that node. An action that none of the last nodes goes back to has its value as a board after one placement, less
     10⁶; a fatal one has −inf. Ties go to the lowest action. If all are fatal, the player takes the first legal one.
 
     Args:
-        heuristic: ``attack``, or a mapping of this name and weights. Default: ``attack``.
+        heuristic: a name, a mapping of a name and weights, or a function of a board. Default: ``attack``.
         width: int from 1 to 200,000, nodes that stay after each placement. Each takes 2 KiB of memory. Default: 400.
         draws: int ≥ 0, draws of the pieces after the known ones. Default: 8.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
@@ -78,8 +85,6 @@ class BeamSearch(KernelPlayer):
     def __init__(self, heuristic: Any = "attack", width: int = 400, draws: int = 8, **rules: Any) -> None:
         super().__init__(**rules)
         self.heuristic = make_heuristic(heuristic)
-        if not isinstance(self.heuristic, Attack):
-            raise ValueError(f"heuristic is {self.heuristic.name!r}; tetris/beam takes 'attack'")
         self.width, self.draws = integer("width", width, 1, WIDEST), integer("draws", draws, 0)
 
     remembers = KernelPlayer.counts_pieces  # pyright: ignore[reportAssignmentType]
@@ -87,6 +92,7 @@ class BeamSearch(KernelPlayer):
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         if not way.reachable:
             raise ValueError(f"placements are {way.placements!r}; tetris/beam plays 'reachable'")
+        self.heuristic.check_size(way.rows, way.cols)
         top = way.rows if way.overflow == "strict" else way.rows + STORAGE
         beam = new_beam(way.cols, way.rows, top, self.heuristic.weight_vector(), self.width, self.draws)
-        return decide, (beam, np.empty(way.n_actions, np.int64))
+        return decide_kernel(self.heuristic.recipe), (beam, np.empty(way.n_actions, np.int64))

@@ -2,8 +2,8 @@
 
 A node is a board, the held piece, a place in the queue, the chain of clears and the garbage to come. One level of the
 search is one placement: all nodes of a level are expanded by their current piece and, through hold, by the other one;
-nodes that are equal merge, and the `width` best ones go on. The value of a node is the sum of the rewards of its
-placements and of the terms of its board.
+nodes that are equal merge, and the `width` best ones go on. The value of a node is the sum of the heuristic's terms of
+its placements and locks, and of the board, the chain and the held piece that they leave.
 
 Once the pieces are used up, the search goes on from the best nodes with pieces drawn from what is left of the bag,
 several times. The value of a first placement is the mean, over these draws, of the best node that it leads to.
@@ -11,6 +11,7 @@ several times. The value of a first placement is the mean, over these draws, of 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +20,12 @@ from mergefall.kernels import kernel
 from mergefall.tetris import game, reach
 from mergefall.tetris.field import copy, full_rows, put
 from mergefall.tetris.game import nibble, nth_bit
-from mergefall.tetris.heuristics import Attack
+from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.keys import game as keys
 from mergefall.tetris.keys.game import T
-from mergefall.tetris.pieces import HEIGHTS, NAMES
+from mergefall.tetris.pieces import HEIGHTS, MASKS, WIDTHS
 from mergefall.tetris.placements import ABOVE
+from mergefall.typing import Kernel
 from mergefall.weighted import dot
 from mergefall.words import below, next_bits, popcount, trailing_zeros
 from numpy.typing import NDArray
@@ -31,9 +33,7 @@ from numpy.typing import NDArray
 from mergefall_baselines.tetris.memory import bag_after
 
 U = np.uint64
-BAR = NAMES.index("I")
 NO_HOLD, UNKNOWN = 8, 9  # in HOLD: there is none; a piece that came after the known ones. 0: empty, else an id plus one
-ATTACK, LINES, WASTED, CHAIN, IN_A_ROW, HELD_T, HELD_I = range(len(Attack.board_names), Attack().weight_vector().size)
 FACTORS = np.random.default_rng(1).integers(0, 1 << 64, 16, U) | U(1)  # of the columns in a node's key
 PROBES = 4
 CANDIDATES = 8  # for each node that stays, how many are listed before the worst of them are left out
@@ -41,7 +41,6 @@ AHEAD = 3  # placements after the known pieces
 NARROW = 4  # the search by drawn pieces is so many times narrower
 FALLEN = 1e6  # what a first placement loses that no node of the last level goes back to
 MOST_IN_A_ROW, MOST_GARBAGE = 99, 63  # of the root; more do not count
-board_terms = Attack.terms_kernel
 
 # Fields (lowest bit, bits) of a node's last word. FIRST: the action of its first placement plus one, 0 at the root.
 HOLD, NEXT, COMBO, PENDING, CHAINED, FIRST = (0, 4), (4, 4), (8, 8), (16, 8), (24, 1), (32, 16)
@@ -49,7 +48,7 @@ HOLD, NEXT, COMBO, PENDING, CHAINED, FIRST = (0, 4), (4, 4), (8, 8), (16, 8), (2
 
 class Nodes(NamedTuple):
     words: NDArray[np.uint64]  # [n, cols + 1], the board, and the fields above
-    paid: NDArray[np.float64]  # [n], the rewards on the way to a node
+    paid: NDArray[np.float64]  # [n], the terms of the placements and locks on the way to a node
     values: NDArray[np.float64]  # [n]
 
 
@@ -58,7 +57,7 @@ class Beam(NamedTuple):
 
     rows: int
     top: int  # rows that a piece at rest may not rise above
-    weights: NDArray[np.float64]  # of `Attack`
+    weights: NDArray[np.float64]  # of the heuristic
     draws: int  # of the pieces after the known ones, for the mean
     kept: Nodes  # [width], the best nodes of a level, the best one first
     drawn: Nodes  # [width / NARROW], the same for levels by drawn pieces
@@ -114,12 +113,12 @@ def find_rests(columns, piece, rows, work):
 
 
 @kernel(forceinline=True)
-def settle(columns, piece, spin, row, chained, pending, weights):
-    """Clear the full rows after a piece: (its reward, clears in a row, whether a chain is on, garbage to come).
+def settle(columns, full, spin, row, chained, pending):
+    """Clear the full rows after a piece: (lines, attack, clears in a row, whether a chain is on, garbage to come).
 
     If there are none, the garbage to come rises; its hole, which nobody knows, is where the bottom row has one now.
     """
-    lines, attack, row, chained, _ = keys.clear_full(columns, full_rows(columns), spin, row, chained)
+    lines, attack, row, chained, _ = keys.clear_full(columns, full, spin, row, chained)
     if lines == 0 and pending:
         hole, raised = 0, (U(1) << U(pending)) - U(1)
         while hole < columns.size - 1 and columns[hole] & U(1):
@@ -127,8 +126,42 @@ def settle(columns, piece, spin, row, chained, pending, weights):
         for c in range(columns.size):
             columns[c] = columns[c] << U(pending) | (U(0) if c == hole else raised)
         pending = 0
-    wasted = weights[WASTED] if piece == T and (spin != keys.FULL or lines < 2) else 0.0
-    return wasted + (weights[ATTACK] * attack + weights[LINES] * lines), row, chained, max(0, pending - attack)
+    return lines, attack, row, chained, max(0, pending - attack)
+
+
+def judge_kernel(recipe: Recipe) -> Kernel:
+    """The kernel that clears full rows after a piece and values the node, by the heuristic of a recipe."""
+    of_placement, of_last, of_board, of_lock, of_chain, of_hold = recipe.terms
+    placement, last, _, lock, chain, held = (terms is not None for terms in recipe.terms)
+    first, first_last, first_board, first_lock, first_chain, first_hold = recipe.firsts
+    before_clearing = recipe.before_clearing
+
+    @kernel(forceinline=True)
+    def judge(board, piece, rotation, column, y, rows, spin, hold, row, chained, pending, paid, weights):
+        """(The terms of the placement and the lock, the node's value, and the last three of `settle`)."""
+        full, own, reward, value, on_board = full_rows(board), 0, 0.0, paid, 0.0
+        if before_clearing:
+            on_board = dot(of_board(board, rows, weights), weights, first_board)
+        if placement:
+            for i in range(WIDTHS[piece, rotation]):
+                own += popcount(MASKS[piece, rotation, i] << U(y) & full)
+        lines, attack, row, chained, pending = settle(board, full, spin, row, chained, pending)
+        if lock:
+            reward = dot(of_lock(piece, spin, lines, attack), weights, first_lock)
+        if placement:
+            reward += dot(of_placement(piece, rotation, column, y, lines, own, rows), weights, first)
+        if held:
+            value += dot(of_hold(hold), weights, first_hold)
+        value += reward
+        if chain:
+            value = dot(of_chain(chained, row), weights, first_chain, value)
+        if last:
+            value += dot(of_last(piece, rotation, column, y, rows), weights, first_last)
+        if not before_clearing:
+            on_board = dot(of_board(board, rows, weights), weights, first_board)
+        return reward, value + on_board, row, chained, pending
+
+    return judge
 
 
 # -- one level -------------------------------------------------------------------------------------------------------
@@ -189,86 +222,91 @@ def shrink(beam):
     return least
 
 
-@kernel
-def grow(beam, node, paid, piece, hold, following, held, least):
-    """List the children of a node by one piece that are worth more than `least`; returns the new `least`.
+def grow_kernel(judge: Kernel) -> Kernel:
+    @kernel
+    def grow(beam, node, paid, piece, hold, following, held, least):
+        """List the children of a node by one piece that are worth more than `least`; returns the new `least`.
 
-    - `hold`, `following`: what the children hold, and their place in the queue.
-    - `held`: whether the piece comes by hold.
-    """
-    listed, weights, work, rows = beam.listed, beam.weights, beam.work, beam.rows
-    cols, fields = node.size - 1, node[node.size - 1]
-    of_held = weights[HELD_T] if hold == T + 1 else weights[HELD_I] if hold == BAR + 1 else 0.0
-    find_rests(node[:cols], piece, rows, work)
-    for rotation in range(reach.ROTATIONS):
-        for c in range(cols):
-            rests = work[reach.RESTS, rotation, c]
-            turned, kicked = work[reach.TURNED, rotation, c], work[reach.KICKED, rotation, c]
-            while rests:
-                y = trailing_zeros(rests)
-                rests &= rests - U(1)
-                if y >= rows or y + HEIGHTS[piece, rotation] > beam.top:
-                    break
-                turn = np.int64(turned >> U(y) & U(1)) + np.int64(kicked >> U(y) & U(1))
-                spin = keys.spin_of(node[:cols], piece, rotation, c, y, turn)
-                child = listed.words[beam.counts[0]]
-                copy(node, child)
-                board = child[:cols]
-                put(board, piece, rotation, c, y)
-                row, chained, pending = get(fields, COMBO), get(fields, CHAINED), get(fields, PENDING)
-                reward, row, chained, pending = settle(board, piece, spin, row, chained, pending, weights)
-                value = paid + of_held + reward + weights[CHAIN] * chained + weights[IN_A_ROW] * row
-                value += dot(board_terms(board, rows, weights), weights, 0)
-                if value <= least:
-                    continue
-                key = new = fields_of(hold, following, row, pending, chained)
-                for k in range(cols):
-                    key += board[k] * FACTORS[k]
-                key = (key ^ key >> U(32)) * U(0x9E3779B97F4A7C15)
-                key ^= key >> U(29)
-                at, seen = slot_of(beam, key)
-                if seen and beam.best[at] >= value:
-                    continue
-                beam.best[at] = value
-                if beam.counts[0] == beam.keys.size:
-                    least = shrink(beam)
+        - `hold`, `following`: what the children hold, and their place in the queue.
+        - `held`: whether the piece comes by hold.
+        """
+        listed, weights, work, rows = beam.listed, beam.weights, beam.work, beam.rows
+        cols, fields = node.size - 1, node[node.size - 1]
+        find_rests(node[:cols], piece, rows, work)
+        for rotation in range(reach.ROTATIONS):
+            for c in range(cols):
+                rests = work[reach.RESTS, rotation, c]
+                turned, kicked = work[reach.TURNED, rotation, c], work[reach.KICKED, rotation, c]
+                while rests:
+                    y = trailing_zeros(rests)
+                    rests &= rests - U(1)
+                    if y >= rows or y + HEIGHTS[piece, rotation] > beam.top:
+                        break
+                    turn = np.int64(turned >> U(y) & U(1)) + np.int64(kicked >> U(y) & U(1))
+                    spin = keys.spin_of(node[:cols], piece, rotation, c, y, turn)
+                    child = listed.words[beam.counts[0]]
+                    copy(node, child)
+                    board = child[:cols]
+                    put(board, piece, rotation, c, y)
+                    row, chained, pending = get(fields, COMBO), get(fields, CHAINED), get(fields, PENDING)
+                    reward, value, row, chained, pending = judge(
+                        board, piece, rotation, c, y, rows, spin, hold, row, chained, pending, paid, weights
+                    )
                     if value <= least:
                         continue
-                    copy(child, listed.words[beam.counts[0]])
-                n, first = beam.counts[0], get(fields, FIRST)
-                if first == 0:
-                    first = 1 + ((held * reach.ROTATIONS + rotation) * cols + c) * (rows + ABOVE) + y
-                listed.words[n, cols] = new | U(first) << U(FIRST[0])
-                listed.paid[n], listed.values[n], beam.keys[n] = paid + reward, value, key
-                beam.counts[0] += 1
-    return least
+                    key = new = fields_of(hold, following, row, pending, chained)
+                    for k in range(cols):
+                        key += board[k] * FACTORS[k]
+                    key = (key ^ key >> U(32)) * U(0x9E3779B97F4A7C15)
+                    key ^= key >> U(29)
+                    at, seen = slot_of(beam, key)
+                    if seen and beam.best[at] >= value:
+                        continue
+                    beam.best[at] = value
+                    if beam.counts[0] == beam.keys.size:
+                        least = shrink(beam)
+                        if value <= least:
+                            continue
+                        copy(child, listed.words[beam.counts[0]])
+                    n, first = beam.counts[0], get(fields, FIRST)
+                    if first == 0:
+                        first = 1 + ((held * reach.ROTATIONS + rotation) * cols + c) * (rows + ABOVE) + y
+                    listed.words[n, cols] = new | U(first) << U(FIRST[0])
+                    listed.paid[n], listed.values[n], beam.keys[n] = paid + reward, value, key
+                    beam.counts[0] += 1
+        return least
+
+    return grow
 
 
-@kernel
-def expand(beam, source, count, target, queue, known):
-    """Write the best children of `count` nodes into `target`, the best one first; returns their number."""
-    least, kept = -np.inf, 0
-    begin_level(beam)
-    for i in range(count):
-        if stopped():
-            break
-        node, paid = source.words[i], source.paid[i]
-        hold, at = get(node[node.size - 1], HOLD), get(node[node.size - 1], NEXT)
-        piece = nibble(queue, at) if at < known else UNKNOWN - 1
-        other, following = hold - 1, at + 1
-        if hold == 0 and following < known:
-            other, following = nibble(queue, following), at + 2
-        if piece < NO_HOLD - 1:
-            least = grow(beam, node, paid, piece, hold, at + 1, 0, least)
-        if 0 <= other < NO_HOLD - 1 and other != piece:
-            least = grow(beam, node, paid, other, piece + 1, following, 1, least)
-    order = np.argsort(-beam.listed.values[: beam.counts[0]], kind="mergesort")
-    begin_level(beam)
-    for i in order:
-        if kept < target.paid.size and not slot_of(beam, beam.keys[i])[1]:
-            write_node(beam.listed, i, target, kept)
-            kept += 1
-    return kept
+def expand_kernel(grow: Kernel) -> Kernel:
+    @kernel
+    def expand(beam, source, count, target, queue, known):
+        """Write the best children of `count` nodes into `target`, the best one first; returns their number."""
+        least, kept = -np.inf, 0
+        begin_level(beam)
+        for i in range(count):
+            if stopped():
+                break
+            node, paid = source.words[i], source.paid[i]
+            hold, at = get(node[node.size - 1], HOLD), get(node[node.size - 1], NEXT)
+            piece = nibble(queue, at) if at < known else UNKNOWN - 1
+            other, following = hold - 1, at + 1
+            if hold == 0 and following < known:
+                other, following = nibble(queue, following), at + 2
+            if piece < NO_HOLD - 1:
+                least = grow(beam, node, paid, piece, hold, at + 1, 0, least)
+            if 0 <= other < NO_HOLD - 1 and other != piece:
+                least = grow(beam, node, paid, other, piece + 1, following, 1, least)
+        order = np.argsort(-beam.listed.values[: beam.counts[0]], kind="mergesort")
+        begin_level(beam)
+        for i in order:
+            if kept < target.paid.size and not slot_of(beam, beam.keys[i])[1]:
+                write_node(beam.listed, i, target, kept)
+                kept += 1
+        return kept
+
+    return expand
 
 
 # -- the search ------------------------------------------------------------------------------------------------------
@@ -288,58 +326,69 @@ def lead_to(nodes, count, values):
         values[first] = max(values[first], nodes.values[i])
 
 
-@kernel
-def look_ahead(beam, count, queue, known, bag, drawn, values):
-    """Write the values of the first placements that `count` nodes go back to: means over draws of more pieces."""
-    sums, here, stream = np.zeros(values.size), np.empty(values.size), U(0)
-    for draw in range(beam.draws):
-        if stopped():
-            break
-        line, left, nodes, n = queue, bag if bag else drawn, beam.kept, count
-        for k in range(AHEAD):
-            stream, bits = next_bits(stream)
-            size = popcount(U(left))
-            piece = nth_bit(left, below(bits, size) if k else draw % size)
-            line |= U(piece) << U(4 * (known + k))
-            left = bag_after(piece, left, drawn) if bag else left
-            n = expand(beam, nodes, n, beam.drawn, line, known + k + 1)
-            nodes = beam.drawn
-        # A first placement that no node goes back to counts as the worst node.
-        here[:] = nodes.values[n - 1] if n else -FALLEN
-        lead_to(nodes, n, here)
-        sums += here / beam.draws
-    for i in range(count):
-        first = first_of(beam.kept, i)
-        values[first] = sums[first]
+def look_ahead_kernel(expand: Kernel) -> Kernel:
+    @kernel
+    def look_ahead(beam, count, queue, known, bag, drawn, values):
+        """Write the values of the first placements that `count` nodes go back to: means over draws of more pieces."""
+        sums, here, stream = np.zeros(values.size), np.empty(values.size), U(0)
+        for draw in range(beam.draws):
+            if stopped():
+                break
+            line, left, nodes, n = queue, bag if bag else drawn, beam.kept, count
+            for k in range(AHEAD):
+                stream, bits = next_bits(stream)
+                size = popcount(U(left))
+                piece = nth_bit(left, below(bits, size) if k else draw % size)
+                line |= U(piece) << U(4 * (known + k))
+                left = bag_after(piece, left, drawn) if bag else left
+                n = expand(beam, nodes, n, beam.drawn, line, known + k + 1)
+                nodes = beam.drawn
+            # A first placement that no node goes back to counts as the worst node.
+            here[:] = nodes.values[n - 1] if n else -FALLEN
+            lead_to(nodes, n, here)
+            sums += here / beam.draws
+        for i in range(count):
+            first = first_of(beam.kept, i)
+            values[first] = sums[first]
+
+    return look_ahead
 
 
-@kernel
-def search(beam, state, hold, bag, values):
-    """Write the values of the placements of a state by their actions; -inf for those that end the game.
+@cache
+def search_kernel(recipe: Recipe) -> Kernel:
+    """The search by the heuristics of a recipe."""
+    expand = expand_kernel(grow_kernel(judge_kernel(recipe)))
+    look_ahead = look_ahead_kernel(expand)
 
-    - `hold`: the held piece's id plus one, 0 if none is held, NO_HOLD if none may be.
-    - `bag`: what may come next, ids as bits; 0 for all that are drawn, at any time.
-    """
-    pieces, _, preview, _, _ = game.settings_of(state)
-    queue, known, drawn, nodes = state[game.QUEUE], 1 + preview, game.DRAWN[pieces], beam.kept
-    if popcount(U(bag)) == 1:  # the last one of a bag is known
-        queue |= U(nth_bit(bag, 0)) << U(4 * known)
-        known += 1
-        bag = drawn
-    row, pending = np.int64(state[game.COMBO]), np.int64(state[game.PENDING])
-    row, pending = min(row, MOST_IN_A_ROW), min(pending, MOST_GARBAGE)
-    copy(game.columns_in(state), nodes.words[0])
-    nodes.words[0, nodes.words.shape[1] - 1] = fields_of(hold, 0, row, pending, np.int64(state[game.BACK_TO_BACK]))
-    nodes.paid[0] = 0.0
-    values[:] = -np.inf
-    count = more = expand(beam, nodes, 1, nodes, queue, known)
-    lead_to(nodes, count, values)
-    values -= FALLEN
-    # A node that holds for the first time uses up two pieces.
-    for _ in range(known - (hold == 0) - 1 if beam.draws else known):
-        more = expand(beam, nodes, count, nodes, queue, known)
-        count = more if more else count
-    if more and beam.draws:
-        look_ahead(beam, min(count, beam.drawn.paid.size), queue, known, bag, drawn, values)
-    else:
+    @kernel
+    def search(beam, state, hold, bag, values):
+        """Write the values of the placements of a state by their actions; -inf for those that end the game.
+
+        - `hold`: the held piece's id plus one, 0 if none is held, NO_HOLD if none may be.
+        - `bag`: what may come next, ids as bits; 0 for all that are drawn, at any time.
+        """
+        pieces, _, preview, _, _ = game.settings_of(state)
+        queue, known, drawn, nodes = state[game.QUEUE], 1 + preview, game.DRAWN[pieces], beam.kept
+        if popcount(U(bag)) == 1:  # the last one of a bag is known
+            queue |= U(nth_bit(bag, 0)) << U(4 * known)
+            known += 1
+            bag = drawn
+        row, pending = np.int64(state[game.COMBO]), np.int64(state[game.PENDING])
+        row, pending = min(row, MOST_IN_A_ROW), min(pending, MOST_GARBAGE)
+        copy(game.columns_in(state), nodes.words[0])
+        nodes.words[0, nodes.words.shape[1] - 1] = fields_of(hold, 0, row, pending, np.int64(state[game.BACK_TO_BACK]))
+        nodes.paid[0] = 0.0
+        values[:] = -np.inf
+        count = more = expand(beam, nodes, 1, nodes, queue, known)
         lead_to(nodes, count, values)
+        values -= FALLEN
+        # A node that holds for the first time uses up two pieces.
+        for _ in range(known - (hold == 0) - 1 if beam.draws else known):
+            more = expand(beam, nodes, count, nodes, queue, known)
+            count = more if more else count
+        if more and beam.draws:
+            look_ahead(beam, min(count, beam.drawn.paid.size), queue, known, bag, drawn, values)
+        else:
+            lead_to(nodes, count, values)
+
+    return search

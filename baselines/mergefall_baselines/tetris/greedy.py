@@ -12,7 +12,7 @@ from mergefall.tetris.field import landing
 from mergefall.tetris.game import columns_in, queued
 from mergefall.tetris.heuristics import MEMO, Heuristic, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
-from mergefall.tetris.heuristics.base import Terms, kernels_of
+from mergefall.tetris.heuristics.base import Recipe, kernels_of
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.placements import (
     ABOVE,
@@ -98,9 +98,9 @@ def best_kernel(leaf: Kernel, slides: bool, reachable: bool, by_priority: bool =
 
 
 @cache
-def greedy_kernels(terms: Terms, slides: bool, reachable: bool, by_priority: bool = False) -> tuple[Kernel, Kernel]:
-    """(choose, decide) for a heuristic's `parts`: the best placement of a piece, and of the first piece in a queue."""
-    _, _, prepare, leaf = kernels_of(terms, True)
+def greedy_kernels(recipe: Recipe, slides: bool, reachable: bool, by_priority: bool = False) -> tuple[Kernel, Kernel]:
+    """(choose, decide) for a heuristic's `recipe`: the best placement of a piece, and of the first piece in a queue."""
+    _, _, prepare, leaf = kernels_of(recipe, True)
     best = best_kernel(leaf, slides, reachable, by_priority)
 
     @kernel(forceinline=True)
@@ -147,7 +147,7 @@ class Greedy(KernelPlayer):
         self.heuristic = make_heuristic(heuristic)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, tuple[Any, ...]]:
-        _, decide = greedy_kernels(self.heuristic.parts, way.slides, way.reachable, self.by_priority)
+        _, decide = greedy_kernels(self.heuristic.recipe, way.slides, way.reachable, self.by_priority)
         return decide, greedy_settings(self.heuristic, way)
 
 

@@ -103,7 +103,7 @@ class Expectimax(KernelPlayer):
                 raise ValueError(f"placements is 'reachable'; {self.name} drops and slides")
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
-        kernel = search_kernel(Shape(self.heuristic.parts, way.slides, way.reachable, self.clears, bound))
+        kernel = search_kernel(Shape(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound))
         return kernel, (self._search_context(way), exact)
 
     def _search_context(self, rules: Rules) -> np.uint64:

@@ -19,7 +19,7 @@ from mergefall.kernels import borrow, kernel
 from mergefall.tetris.field import copy, place, put
 from mergefall.tetris.game import QUEUE, columns_in
 from mergefall.tetris.heuristics import MEMO, Kernels
-from mergefall.tetris.heuristics.base import Terms, kernels_of
+from mergefall.tetris.heuristics.base import Recipe, kernels_of
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.typing import Kernel
@@ -121,7 +121,7 @@ def node_after(node, id, c):
 class Shape(NamedTuple):
     """What a search is compiled for."""
 
-    terms: Terms  # the heuristic's `parts`; its weights are data
+    recipe: Recipe  # the heuristic's; its weights are data
     slides: bool  # whether placements slide
     reachable: bool  # whether they are the reachable ones
     clears: bool  # False leaves full rows on the boards of the search; the rules' overflow is then strict
@@ -261,7 +261,7 @@ def search_kernel(shape: Shape) -> Kernel:
     list_all, bounded, heuristic = (
         lister(shape.slides, shape.reachable),
         shape.bound is not None,
-        kernels_of(shape.terms, shape.clears),
+        kernels_of(shape.recipe, shape.clears),
     )
     play, leaf_value, best_leaf = _placement_kernels(shape, heuristic)
     prepare, listed = heuristic.prepare, _listed_kernel(shape, play, leaf_value)

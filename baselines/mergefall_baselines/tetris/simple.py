@@ -12,7 +12,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, place
 from mergefall.tetris.heuristics import heuristic as make_heuristic
-from mergefall.tetris.heuristics.base import Terms
+from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
@@ -71,9 +71,9 @@ class Random(KernelPlayer):
 
 
 @cache
-def rollout_kernel(terms: Terms | None, slides: bool, reachable: bool) -> Kernel:
-    """The kernel ``decide`` of a rollout: games are greedy by a heuristic of these `parts`, or random without."""
-    best, listed = greedy_kernels(terms, slides, reachable)[0] if terms else None, lister(slides, reachable)
+def rollout_kernel(recipe: Recipe | None, slides: bool, reachable: bool) -> Kernel:
+    """The kernel ``decide`` of a rollout: games are greedy by a heuristic of this `recipe`, or random without."""
+    best, listed = greedy_kernels(recipe, slides, reachable)[0] if recipe else None, lister(slides, reachable)
 
     @kernel
     def game_value(columns, queue, placement, bag, memory, settings):
@@ -169,5 +169,5 @@ class Rollout(KernelPlayer):
         board, no_values = np.empty(way.cols, dtype=np.uint64), np.empty(0)
         scratch = placements, options, board, np.empty(IDS), no_values
         greedy = greedy_settings(self.playing, way) if self.playing else None
-        kernel = rollout_kernel(self.playing.parts if self.playing else None, way.slides, way.reachable)
+        kernel = rollout_kernel(self.playing.recipe if self.playing else None, way.slides, way.reachable)
         return kernel, (self.games, rules, self.length, scratch, greedy)

@@ -11,12 +11,10 @@ from mergefall.env import FIRST, GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import game
 from mergefall.tetris.game import ILLEGAL
-from mergefall.tetris.heuristics import LIBRARY
 from mergefall.tetris.placements import rest
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.seen import HOLD, LINES, PIECE, PIECES, SCORE
-from mergefall.tetris.terms import terms_kernel
 from mergefall.typing import Info
 
 
@@ -33,25 +31,6 @@ class TetrisGames(Games):
         ([0, 1, 2], [0, 1])
         """
         return self._own(self.rules.afterstates(self._states)[3])
-
-    def afterstate_terms(self, heuristic: Any) -> tuple[NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_]]:
-        """A heuristic's terms for each action: (terms, legal, over).
-
-        - `terms`: float64[actions, k], in the order of the heuristic's `term_names`; 0 for an illegal action
-        - `legal`: bool[actions]
-        - `over`: bool[actions], whether the action ends the game; False for an illegal action
-
-        `heuristic` is a name, a mapping of `name` and weights, or a `Heuristic`.
-        """
-        chosen, rules = LIBRARY.read(heuristic), self.rules
-        chosen.check_size(rules.rows, rules.cols)
-        names = chosen.placement_names + chosen.last_names + chosen.board_names
-        terms = np.zeros((len(self._states), rules.n_actions, len(names)))
-        legal, over = np.zeros((2, *terms.shape[:2]), np.bool_)
-        terms_kernel(chosen.parts)(self._states, rules.reach, chosen.weight_vector(), terms, legal, over)
-        chosen.check()
-        order = [names.index(name) for name in chosen.term_names]
-        return self._own(terms[..., order]), self._own(legal), self._own(over)
 
 
 class PieceGame(Games):

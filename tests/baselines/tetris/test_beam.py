@@ -1,13 +1,19 @@
 """`tetris/beam`: its placements, rewards and values against the game by keys, and whole games."""
 
+from dataclasses import dataclass
+
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
-from mergefall.tetris import HEURISTICS, game, reach
+from mergefall.kernels import kernel
+from mergefall.tetris import HEURISTICS, from_text, game, place, reach
+from mergefall.tetris.field import columns_of, full_rows
 from mergefall.tetris.heuristics import Attack
 from mergefall.tetris.keys import game as keys
 from mergefall.tetris.keys.rules import Rules
+from mergefall.tetris.pieces import NAMES
+from mergefall.weighted import Terms
 from mergefall_baselines import make, play_in_env
 from mergefall_baselines.tetris import beam_kernels as beam
 
@@ -49,7 +55,6 @@ def chain_of(state):
 @pytest.mark.parametrize("cols", [4, 5, 10])
 def test_rests_spins_and_rewards_are_those_of_the_game(cols):
     random, spins, perfect = np.random.default_rng(cols), 0, 0
-    weights = Attack(**dict.fromkeys(Attack.reward_names, 0.0) | {"attack": 1.0}).weight_vector()
     for seed in range(60):
         state = new_state(seed, cols)
         while not state[game.OVER] and state[game.PIECES] < 60:
@@ -69,8 +74,8 @@ def test_rests_spins_and_rewards_are_those_of_the_game(cols):
                 board, turned = columns.copy(), int(work[reach.TURNED, rotation, column]) >> y & 1
                 kind = keys.spin_of(columns, piece, rotation, column, y, spin * turned)
                 beam.put(board, piece, rotation, column, y)
-                reward, *chain, _ = beam.settle(board, piece, kind, *chain_of(state), 0, weights)
-                assert reward == lock.attack
+                _, attack, *chain, _ = beam.settle(board, full_rows(board), kind, *chain_of(state), 0)
+                assert attack == lock.attack
                 assert tuple(chain) == chain_of(after)
                 assert (board == game.columns_in(after)).all()
                 spins += kind != keys.NO_SPIN
@@ -120,21 +125,85 @@ def test_a_wide_beam_finds_the_best_board(holds):
             keys.exchange(state)
         for _ in range(seed):
             state, _ = locked(state, *min(rests_of(state), key=lambda rest: rest[2]))
-        beam.search(search, state, int(state[game.HOLD]), 0, values)
+        beam.search_kernel(Attack.recipe)(search, state, int(state[game.HOLD]), 0, values)
         assert values.max() == pytest.approx(best_board(state, known, known + holds, h))
 
 
 def test_garbage_to_come_rises_or_is_cancelled():
-    weights = HEURISTICS["attack"].weight_vector()
-
     def settled(*columns):
         board = np.array(columns, np.uint64)
-        *_, left = beam.settle(board, 0, keys.NO_SPIN, 0, 0, 3, weights)
+        *_, left = beam.settle(board, full_rows(board), keys.NO_SPIN, 0, 0, 3)
         return board.tolist(), left
 
     assert settled(3, 3, 1, 2) == ([31, 31, 15, 16], 0)  # the hole is where the bottom row has one
     assert settled(3, 3, 3, 2) == ([1, 1, 1, 0], 3)
     assert settled(15, 15, 15, 15) == ([0, 0, 0, 0], 0)
+
+
+@kernel
+def of_lock(piece, spin, lines, attack):
+    return attack, lines
+
+
+@dataclass(frozen=True)
+class Sender(HEURISTICS["two-tetrad"].__class__):
+    """Terms of boards, of placements, of last ones and of locks."""
+
+    name = "sender"
+    of_lock = Terms(("sent", "cleared"), of_lock)
+
+    sent: float = 1000.0
+    cleared: float = -10.0
+
+
+@pytest.mark.parametrize("h", [*HEURISTICS.values(), Sender()], ids=lambda h: h.name)
+def test_a_node_is_worth_the_terms_of_its_placements_and_its_board(h):
+    judge, weights, random = beam.judge_kernel(h.recipe), h.weight_vector(), np.random.default_rng(1)
+    cleared = 0
+    for _ in range(200):
+        board = (random.random((12, 6)) < 0.9).astype(np.uint8) * (np.arange(12)[:, None] > 6)
+        rotation, column = int(random.integers(4)), int(random.integers(4))
+        placed = place(board, "L", rotation, column)
+        columns, y = columns_of(placed.locked), 11 - max(row for row, _ in placed.cells)
+        spent = NAMES.index("L"), rotation, column, y, 12, keys.NO_SPIN, beam.UNKNOWN, 0, 0, 0, 7.0, weights
+        paid, value, row, chained, _ = judge(columns, *spent)
+        _, attack, *_ = beam.settle(columns_of(placed.locked), full_rows(columns_of(placed.locked)), 0, 0, 0, 0)
+        lock = getattr(h, "cleared", getattr(h, "lines", 0.0)) * placed.lines if h.of_lock.names else 0.0
+        lock += getattr(h, "sent", getattr(h, "attack", 0.0)) * attack
+        chain = h.chained * chained + h.combo * row if h.of_chain.names else 0.0
+        assert value == pytest.approx(7.0 + h(placed) + lock + chain)
+        moves = h.kernels().move(*spent[:4], placed.lines, placed.removed_cells, 12, weights)
+        assert paid == pytest.approx(lock + moves)
+        assert (columns == columns_of(placed.board)).all()
+        cleared += placed.lines
+    assert cleared > 20
+
+
+@pytest.mark.slow
+def test_with_two_pieces_a_wide_beam_finds_what_the_full_search_finds():
+    """Not of each action, because nodes that are equal have one first placement."""
+    rules = {"placements": "reachable", "hold": False, "preview": 1, "cols": 5, "rows": 10, "randomizer": "uniform"}
+    full = make("tetris/two-tetrad", heuristic="bcts").with_rules(rules)
+    wide = make("tetris/beam", heuristic="bcts", width=5000, draws=0, **rules)
+    env = gym.make(ID, **rules)
+    observation, _ = env.reset(seed=2)
+    for _ in range(12):
+        values, all_values = wide.values(observation), full.values(observation)
+        assert values.max() == pytest.approx(all_values.max())
+        assert (values <= all_values + 1e-6).all()
+        observation, _, over, _, _ = env.step(int(wide.act(observation)))
+        assert not over
+
+
+def test_terms_of_locks_decide():
+    """A T points down into a slot, by a T-spin double, if lines sent are worth much, and not if they cost much."""
+    field = "/".join([*["....."] * 7, "##...", "#...#", "##.##"])
+    shown = {"board": from_text(field), "piece": keys.T}
+    for worth in (1000.0, -1000.0):
+        heuristic = {"name": "attack", "attack": worth}
+        player = make("tetris/beam", heuristic=heuristic, draws=0, hold=False, preview=0, randomizer="uniform")
+        assert (player.act(shown) == (2 * 5 + 1) * 14) == (worth > 0)
+        assert abs(player.values(shown)[(2 * 5 + 1) * 14] - 4 * worth) < 100
 
 
 def test_both_loops_play_the_same_game():
@@ -160,10 +229,6 @@ def test_values_are_those_of_legal_actions():
 
 
 def test_bad_options():
-    with pytest.raises(ValueError, match="takes 'attack'"):
-        make("tetris/beam", heuristic="bcts")
-    with pytest.raises(ValueError, match="width is 0"):
-        make("tetris/beam", width=0)
     player = make("tetris/beam", placements="drop")
     with pytest.raises(ValueError, match="plays 'reachable'"):
         player.play(ID, 0, {"placements": "drop"}, 1)

@@ -74,7 +74,7 @@ def test_table_of_tetris_is_what_single_environments_say(kwargs, steps):
     for i, state in enumerate(envs.clone_state()):
         single.restore_state(state)
         boards, rewards, legal = single.afterstates()
-        _, legal, over = single.afterstate_terms("bcts")
+        over = single.fatal_actions()
         if not legal.any():  # the game is over, which its board does not show
             continue
         rows = slice(table.begins[i], table.begins[i + 1])

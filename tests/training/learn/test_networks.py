@@ -201,7 +201,7 @@ def test_the_most_probable_keys_bring_the_piece_to_the_best_placement(piece, key
     """If nothing counts but the height of the last column, that is a piece upright beside the wall."""
     env = gym.make("mergefall/TetrisKeys-v0", hold=False)
     policy = AfterstatesPolicy(env.observation_space, env.action_space, lambda _: 1e-3)
-    extractor, height = policy.features_extractor, len(Dt10.board_names) + 9
+    extractor, height = policy.features_extractor, len(Dt10.of_board.names) + 9
     with torch.no_grad():
         for parameter in (*extractor.layers.parameters(), extractor.worth):
             parameter.zero_()

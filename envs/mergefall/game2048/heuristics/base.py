@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,6 @@ from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.rules import MAX_RANK, checked_ranks
 from mergefall.kernels import kernel, unowned
-from mergefall.shaping import squashed
 from mergefall.typing import Array, Kernel
 from mergefall.weighted import WeightedSum, dot, write_terms
 
@@ -34,6 +33,22 @@ def filled(fill: Kernel, *tables: Array) -> tuple[Array, ...]:
     return tables
 
 
+class Kernels(NamedTuple):
+    """The kernels that searches inline.
+
+    Attributes:
+        value: (cells, rows, cols, to_move, weights), the value of a board.
+        packed: (board, to_move, tables, weights), the same for 4×4 boards.
+        batch: (boards uint8[n, cells], rows, cols, to_move, weights, values, terms), writes float64[n], float64[n, k].
+        pack: (cells, rows, cols) -> board in a word, where `packed` values all boards; else None.
+    """
+
+    value: Kernel
+    packed: Kernel
+    batch: Kernel
+    pack: Any = None
+
+
 @kernel
 def weighted_sum(terms, cells, weights):
     """Σ weights[i] · terms[i]: the usual `combine_kernel`."""
@@ -44,11 +59,10 @@ def weighted_sum(terms, cells, weights):
 class Heuristic(WeightedSum):
     """A weighted sum of named terms of a 2048 board. Subclasses define the terms; their fields are the weights.
 
-    A subclass sets `name`, `term_names`, `dead` (the value that a search gives a position without a legal move) and
-    kernels. They are wrapped in `staticmethod`, because a Numba dispatcher would bind as a method:
+    A subclass sets `name`, `dead` (the value that a search gives a position without a legal move) and
 
-    - `terms_kernel`: (cells, rows, cols, to_move, weights) -> the terms, a tuple of numbers. `cells` uint8[rows·cols]
-      are flat ranks, and `weights` float64[k] those of the terms, in their order. `to_move` is True if the player moves
+    - `of_board`: the terms, with a kernel (cells, rows, cols, to_move, weights) -> tuple. `cells` uint8[rows·cols] are
+      flat ranks, and `weights` float64[k] those of the terms, in their order. `to_move` is True if the player moves
       next, and False for an afterstate.
     - `combine_kernel`, optional: (terms, cells, weights) -> value. Default: the weighted sum.
     - `packed_kernel`, optional: (board, to_move, tables, weights) -> value, a faster version of both for 4×4 boards.
@@ -67,29 +81,21 @@ class Heuristic(WeightedSum):
         -6.0
     """
 
-    kind: ClassVar[str] = "heuristic"
     dead: ClassVar[float]  # the value a search gives a node without a legal move
     dead_scored: ClassVar[float]  # the same where a search counts rewards; default: `dead`
-    by_lines: ClassVar[bool] = (
-        False  # tables[0] has a value for each line, their sum is the value, and `dead` the least
-    )
-    terms_kernel: ClassVar[Any]
-    combine_kernel: ClassVar[Any] = staticmethod(weighted_sum)
+    by_lines: ClassVar[bool] = False  # the value is a sum over lines, of values in tables[0], and `dead` the least
+    combine_kernel: ClassVar[Any] = weighted_sum
     packed_kernel: ClassVar[Any] = None
-    value_kernel: ClassVar[Any] = None
-    _batch_kernel: ClassVar[Any]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        terms_kernel = cls.__dict__.get("terms_kernel")
-        if terms_kernel is None:
-            return
-        if not isinstance(terms_kernel, staticmethod):
-            raise ValueError(f"terms_kernel of {cls.__name__} is {terms_kernel!r}; expected staticmethod(kernel)")
-        value_of, batch, unpacking = _derived(terms_kernel.__func__, cls.combine_kernel)
-        cls.value_kernel, cls._batch_kernel = staticmethod(value_of), staticmethod(batch)
-        if "packed_kernel" not in cls.__dict__:  # a base class's is the twin of other terms
-            cls.packed_kernel, cls.by_lines = staticmethod(unpacking), False
+        if "of_board" in cls.__dict__ and "packed_kernel" not in cls.__dict__:  # a base class's is of other terms
+            cls.packed_kernel, cls.by_lines = None, False
+
+    @classmethod
+    def kernels(cls) -> Kernels:
+        """The class's kernels; weights are arguments, so that all instances share them."""
+        return _kernels(cls.of_board.kernel, cls.combine_kernel, cls.packed_kernel)
 
     def __call__(self, ranks: ArrayLike, to_move: bool = False) -> Any:
         """The value of one board (rows, cols) as a float, of a batch (n, rows, cols) as float64[n].
@@ -111,8 +117,8 @@ class Heuristic(WeightedSum):
         """The two tables for `packed_kernel`, of types and sizes that no weight changes."""
         return NO_TABLE, NO_TABLE
 
-    def potentials(self) -> tuple[Any, tuple[Any, ...]]:
-        return _potentials(type(self)), (self.tables(), self.weight_vector())
+    def value_states(self, states: NDArray[np.uint64], values: NDArray[np.float64], over: NDArray[np.bool_]) -> None:
+        _of_states(self.kernels())(states, self.tables(), self._weights, values, over)
 
     def of_empty(self, board: NDArray[np.uint8]) -> float:
         return sum(getattr(self, name) * term for name, term in self.terms(board).items())  # not tile-order's GAME_OVER
@@ -126,14 +132,13 @@ class Heuristic(WeightedSum):
         self.check_size(rows, cols)
         cells = checked_ranks("ranks", boards, MAX_RANK).reshape(-1, rows * cols)
         values, parts = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
-        self._batch_kernel(cells, rows, cols, bool(to_move), self._weights, values, parts)
+        self.kernels().batch(cells, rows, cols, bool(to_move), self._weights, values, parts)
         self.check()
         return values.reshape(batch), parts.T.reshape(-1, *batch) if len(cells) else parts.T
 
 
-def _derived(terms_of: Kernel, combine: Kernel) -> tuple[Kernel, Kernel, Kernel]:
-    """The kernels that compute the value of a board, values and terms of many, and the value of a packed board."""
-
+@cache
+def _kernels(terms_of: Kernel, combine: Kernel, of_packed: Kernel | None) -> Kernels:
     @kernel
     def value_of(cells, rows, cols, to_move, weights):
         return combine(terms_of(cells, rows, cols, to_move, weights), cells, weights)
@@ -151,20 +156,20 @@ def _derived(terms_of: Kernel, combine: Kernel) -> tuple[Kernel, Kernel, Kernel]
         packed.unpack(board, cells, 4, 4)
         return value_of(cells, 4, 4, to_move, weights)
 
-    return value_of, values_of, unpacking
+    return Kernels(value_of, of_packed or unpacking, values_of)
 
 
 @cache
-def _potentials(cls: type[Heuristic]) -> Kernel:
-    of_packed, of_cells = cls.packed_kernel, cls.value_kernel
+def _of_states(kernels: Kernels) -> Kernel:
+    of_cells, of_packed = kernels.value, kernels.packed
 
     @kernel
-    def potentials(states, tables, weights, offset, scale, bends, values):
-        """Write Φ of states uint64[n, words] to values float64[n].
+    def of_states(states, tables, weights, values, ends):
+        """Write the values of states uint64[n, words], float64[n], and whether the game is over, bool[n].
 
         4×4 boards with ranks below 15 are packed and valued as in a search, so by nneonneo in single precision.
         """
-        states, weights, values = unowned((states, weights, values))
+        states, weights, values, ends = unowned((states, weights, values, ends))
         for i in range(U(len(values))):
             small, upper, lower = packed.packable(states, i)
             if small:
@@ -176,6 +181,6 @@ def _potentials(cls: type[Heuristic]) -> Kernel:
                 cells = core.flat_cells(states[i], rows, cols)
                 _, over, _ = core.status(cells, rows, cols, goal)
                 value = 0.0 if over else of_cells(cells, rows, cols, False, weights)
-            values[i] = 0.0 if over else squashed(value, offset, scale, bends)
+            values[i], ends[i] = value, over
 
-    return potentials
+    return of_states

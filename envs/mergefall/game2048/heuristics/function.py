@@ -8,6 +8,7 @@ from typing import ClassVar
 from mergefall.functions import OfFunction, value_at
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.kernels import kernel
+from mergefall.weighted import Terms
 
 
 @kernel
@@ -29,7 +30,6 @@ class FunctionHeuristic(OfFunction, Heuristic):
         3.0
     """
 
-    term_names: ClassVar[tuple[str, ...]] = ("value",)
     dead: ClassVar[float] = -1e9
     dead_scored: ClassVar[float] = 0.0
-    terms_kernel = staticmethod(terms_of_cells)
+    of_board = Terms(("value",), terms_of_cells)

@@ -12,7 +12,7 @@ from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.packed import LINE, U, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Array
-from mergefall.weighted import dot
+from mergefall.weighted import Terms, dot
 
 
 @kernel
@@ -130,10 +130,9 @@ class MonotoneSmooth(Heuristic):
     """
 
     name: ClassVar[str] = "monotone-smooth"
-    term_names: ClassVar[tuple[str, ...]] = ("monotonicity", "smoothness", "empty", "max", "corner")
     dead: ClassVar[float] = -1e9
-    terms_kernel = staticmethod(terms_of_cells)
-    packed_kernel = staticmethod(value_of_packed)
+    of_board = Terms(("monotonicity", "smoothness", "empty", "max", "corner"), terms_of_cells)
+    packed_kernel = value_of_packed
 
     monotonicity: float = 1.0
     smoothness: float = 0.1

@@ -12,6 +12,7 @@ from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, filled
 from mergefall.game2048.packed import LINE, U, transpose, unpack
 from mergefall.kernels import kernel
 from mergefall.typing import Array
+from mergefall.weighted import Terms
 
 BASE, EMPTY, MERGES, MONOTONICITY, SUM = range(5)  # the order of the terms
 
@@ -111,12 +112,11 @@ class Nneonneo(Heuristic):
     """
 
     name: ClassVar[str] = "nneonneo"
-    term_names: ClassVar[tuple[str, ...]] = ("base", "empty", "merges", "monotonicity", "sum")
     dead: ClassVar[float] = 0.0
     real: ClassVar[type[np.floating]] = np.float32
     by_lines: ClassVar[bool] = True
-    terms_kernel = staticmethod(terms_of_cells)
-    packed_kernel = staticmethod(value_of_packed)
+    of_board = Terms(("base", "empty", "merges", "monotonicity", "sum"), terms_of_cells)
+    packed_kernel = value_of_packed
 
     base: float = 200000.0
     empty: float = 270.0

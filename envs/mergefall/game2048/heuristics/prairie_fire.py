@@ -15,6 +15,7 @@ from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.heuristics.prairie_kernels import TERMS, combine, fill_tables, terms_of_cells, value_of_packed
 from mergefall.game2048.rules import MAX_RANK
 from mergefall.typing import Array
+from mergefall.weighted import Terms
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,10 @@ class PrairieFire(Heuristic):
     """
 
     name: ClassVar[str] = "prairie-fire"
-    term_names: ClassVar[tuple[str, ...]] = TERMS
     dead: ClassVar[float] = -1e9
-    terms_kernel = staticmethod(terms_of_cells)
-    combine_kernel = staticmethod(combine)
-    packed_kernel = staticmethod(value_of_packed)
+    of_board = Terms(TERMS, terms_of_cells)
+    combine_kernel = combine
+    packed_kernel = value_of_packed
 
     reward: float = 1.0
     penalty: float = -1.0

@@ -15,7 +15,7 @@ from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.packed import BYTES, LINE, NIBBLE_PER_BYTE, TOP_BIT_PER_BYTE, U, mirror, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Array
-from mergefall.weighted import check_weight, dot
+from mergefall.weighted import Terms, check_weight, dot
 
 GAME_OVER = -9_999_999_999.0
 
@@ -239,11 +239,10 @@ class TileOrder(Heuristic):
     """
 
     name: ClassVar[str] = "tile-order"
-    term_names: ClassVar[tuple[str, ...]] = ("average", "empty", "merges", "order")
     dead: ClassVar[float] = GAME_OVER
-    terms_kernel = staticmethod(terms_of_cells)
-    combine_kernel = staticmethod(combine)
-    packed_kernel = staticmethod(value_of_packed)
+    of_board = Terms(("average", "empty", "merges", "order"), terms_of_cells)
+    combine_kernel = combine
+    packed_kernel = value_of_packed
 
     average: float = 1.0
     empty: float = 30.0

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
 from mergefall.tetris.heuristics.base import Heuristic
+from mergefall.tetris.pieces import NAMES
+from mergefall.weighted import Terms
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
+T, BAR = NAMES.index("T"), NAMES.index("I")
+FULL = 2  # a full spin, as in `mergefall.tetris.keys.game`, which is imported later
 DEEPEST_COVER, DEEPEST_WELL, PERFECT_ROWS = 6, 4, 4
 
 
@@ -86,6 +89,21 @@ def board_terms(columns, rows, weights):
     )
 
 
+@kernel
+def lock_terms(piece, spin, lines, attack):
+    return attack, lines, np.int64(piece == T and (spin != FULL or lines < 2))
+
+
+@kernel
+def chain_terms(chained, row):
+    return chained, row
+
+
+@kernel
+def hold_terms(hold):
+    return np.int64(hold == T + 1), np.int64(hold == BAR + 1)
+
+
 @dataclass(frozen=True)
 class Attack(Heuristic):
     """The stack, slots for T-spins, perfect clears in reach, and what clears are worth: all that `tetris/beam` weighs.
@@ -103,11 +121,11 @@ class Attack(Heuristic):
     - `perfect`: 1 if at most four rows can be cleared to an empty board by the number of cells; `near`: the pieces that
       this takes.
 
-    Weights of placements and of pieces, which the research game does not have, and `tetris/beam` adds:
+    Terms of locks, of the chain and of the held piece, which only `tetris/beam` counts:
 
-    - `attack`: a line sent; `lines`: a line cleared; `wasted`: a T that is no full T-spin of two lines or more.
-    - `chained`: a back-to-back chain is on; `combo`: clears in a row.
-    - `held_t`, `held_i`: a T or an I is held.
+    - `attack`: lines sent; `lines`: lines cleared; `wasted`: 1 for a T that is no full T-spin of two lines or more.
+    - `chained`: 1 if a back-to-back chain is on; `combo`: clears in a row.
+    - `held_t`, `held_i`: 1 if a T or an I is held.
 
     The weights are by CMA-ES, for the attack of 50 placements from an empty board; `attack` and `high` stayed fixed.
     From weights set by hand: 3 generations of 12 candidates and 24 games (seeds from 1,000,000; 150 nodes, 4 draws of 2
@@ -117,12 +135,16 @@ class Attack(Heuristic):
     """
 
     name: ClassVar[str] = "attack"
-    board_names: ClassVar[tuple[str, ...]] = (
-        *("height", "high", "holes", "covered", "transitions", "bumps", "steps", "well"),
-        *("slot_1", "slot_2", "perfect", "near"),
+    of_board = Terms(
+        (
+            *("height", "high", "holes", "covered", "transitions", "bumps", "steps", "well"),
+            *("slot_1", "slot_2", "perfect", "near"),
+        ),
+        board_terms,
     )
-    reward_names: ClassVar[tuple[str, ...]] = ("attack", "lines", "wasted", "chained", "combo", "held_t", "held_i")
-    terms_kernel: ClassVar[Any] = board_terms
+    of_lock = Terms(("attack", "lines", "wasted"), lock_terms)
+    of_chain = Terms(("chained", "combo"), chain_terms)
+    of_hold = Terms(("held_t", "held_i"), hold_terms)
 
     height: float = -0.161
     high: float = -0.5
@@ -143,7 +165,3 @@ class Attack(Heuristic):
     combo: float = 0.114
     held_t: float = 0.24
     held_i: float = -0.056
-
-    def weight_vector(self) -> NDArray[np.float64]:
-        """The weights for the kernels: of the board's terms, then of `reward_names`."""
-        return np.array([getattr(self, name) for name in self.board_names + self.reward_names], dtype=np.float64)

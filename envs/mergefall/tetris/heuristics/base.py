@@ -1,10 +1,4 @@
-"""The base of Tetris heuristics: named terms of a placement and of a board, and a weight for each.
-
-The value of a placement is the sum of three parts:
-
-- move: terms of the placement that a deeper search adds up over all its placements
-- last: terms of the placement that a deeper search counts for the last one only
-- board: terms of the board after the last placement
+"""The base of Tetris heuristics: named terms of a board, of placements and of locks, and a weight for each.
 
 A subclass states the terms, as kernels over columns (`field.py`) of any board size; `kernels_of` makes all others from
 them.
@@ -14,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -21,13 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from mergefall import checks
 from mergefall.kernels import kernel, unowned
-from mergefall.shaping import squashed
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, place, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import Placement, checked_cells
 from mergefall.typing import Kernel
-from mergefall.weighted import WeightedSum, dot, write_terms
+from mergefall.weighted import Terms, WeightedSum, dot, write_terms
 
 U = np.uint64
 MEMO = 176  # words of the memo that `prepare` fills
@@ -45,15 +39,16 @@ class Memo(NamedTuple):
     after: Kernel
 
 
-class Terms(NamedTuple):
-    """What a class's kernels are made from; classes with equal ones share them."""
+class Recipe(NamedTuple):
+    """What a class's kernels are made from; classes with equal ones share them.
 
-    placement: Kernel
-    last: Kernel
-    board: Kernel
+    For each of `Heuristic.KINDS` the kernel of its terms, None without terms; and where its weights begin.
+    """
+
+    terms: tuple[Any, ...]
+    firsts: tuple[int, ...]
     memo: Memo | None
-    of_locked: bool
-    firsts: tuple[int, int]  # where the weights of `last` and of `board` begin
+    before_clearing: bool
 
 
 class Kernels(NamedTuple):
@@ -71,8 +66,8 @@ class Kernels(NamedTuple):
 
     Attributes:
         move: (piece, rotation, column, y, lines, own, rows, weights), the terms of every placement.
-        board: (columns, rows, weights), the terms of the board after clearing; before clearing for `of_locked`
-            heuristics. Cells above the field do not count.
+        board: (columns, rows, weights), the terms of the board after clearing, or before it if the class says
+            `before_clearing`. Cells above the field do not count.
         prepare: (columns, rows, memo) -> None, computes once what the leaves on a board share.
         leaf: (columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch), the value of a
             placement: all its terms, or −inf if it ends the game. `columns` and `memo` stay as they are.
@@ -88,18 +83,25 @@ class Kernels(NamedTuple):
 class Heuristic(WeightedSum):
     """A weighted sum of named terms of a placement and its board; a subclass names the terms, its fields are weights.
 
-    A subclass sets `name` and
+    A subclass sets `name` and some of these, each the names of terms and a kernel that returns a tuple of numbers:
 
-    - `placement_names` and `placement_kernel`: the terms of a placement, and a kernel ``(piece, rotation, column, y,
-      lines, own, rows) -> tuple``.
-    - `last_names` and `last_kernel`: the same for terms that a deeper search counts for its last placement only,
-      ``(piece, rotation, column, y, rows) -> tuple``.
-    - `board_names` and `terms_kernel`: the terms of a board, and a kernel ``(columns, rows, weights) -> tuple``.
-    - `memo`, optional: makes searches twice as fast.
+    - `of_placement`: terms of a placement, which a search adds up over its placements. Kernel: (piece, rotation,
+      column, y, lines, own, rows).
+    - `of_last`: terms of a search's last placement. Kernel: (piece, rotation, column, y, rows).
+    - `of_board`, required: terms of the board after the last placement. Kernel: (columns, rows, weights).
+    - `of_lock`: terms of a lock in the game of today, which `tetris/beam` adds up over its placements. Kernel: (piece,
+      spin, lines, attack): the row of the piece in `pieces.py`, the spin (0 none, 1 mini, 2 full), the lines cleared
+      and sent.
+    - `of_chain`: terms of the chain after the last lock. Kernel: (chained, row): whether a back-to-back chain is on,
+      and the clears in a row.
+    - `of_hold`: terms of the held piece. Kernel: (hold), its id plus one, another number without one.
 
-    Kernels return tuples of numbers; `Kernels` describes their arguments. A class needs terms of the board; those of
-    placements are optional. `term_names` are all of these names, unless the class states them in another order. The
-    guide "Write a heuristic" has a subclass.
+    Only `tetris/beam` counts the last three. `Kernels` describes the other arguments. Optional:
+
+    - `before_clearing`: True for terms of the board before full rows are cleared.
+    - `memo`: makes searches twice as fast.
+
+    The guide "Write a heuristic" has a subclass.
 
     Example:
         >>> from mergefall.tetris import HEURISTICS, place
@@ -111,24 +113,22 @@ class Heuristic(WeightedSum):
         (1.0, 8.0)
     """
 
-    kind: ClassVar[str] = "heuristic"
-    placement_names: ClassVar[tuple[str, ...]] = ()
-    last_names: ClassVar[tuple[str, ...]] = ()
-    board_names: ClassVar[tuple[str, ...]] = ()
-    of_locked: ClassVar[bool] = False  # board terms are of the board before clearing
-    placement_kernel: ClassVar[Any] = None
-    last_kernel: ClassVar[Any] = None
-    terms_kernel: ClassVar[Any] = None
+    KINDS: ClassVar[tuple[str, ...]] = "of_placement", "of_last", "of_board", "of_lock", "of_chain", "of_hold"
+
+    of_placement: ClassVar[Terms] = Terms()
+    of_last: ClassVar[Terms] = Terms()
+    of_lock: ClassVar[Terms] = Terms()
+    of_chain: ClassVar[Terms] = Terms()
+    of_hold: ClassVar[Terms] = Terms()
+    before_clearing: ClassVar[bool] = False
     memo: ClassVar[Memo | None] = None
-    parts: ClassVar[Terms]
+    recipe: ClassVar[Recipe]
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         super().__init_subclass__(**arguments)
-        if not hasattr(cls, "term_names"):
-            cls.term_names = cls.placement_names + cls.last_names + cls.board_names
-        firsts = len(cls.placement_names), len(cls.placement_names + cls.last_names)
-        kernels = cls.placement_kernel, cls.last_kernel, cls.terms_kernel
-        cls.parts = Terms(*kernels, cls.memo, cls.of_locked, firsts)
+        kinds = [getattr(cls, kind) for kind in cls.KINDS]
+        firsts = tuple(accumulate((len(terms.names) for terms in kinds), initial=0))[:-1]
+        cls.recipe = Recipe(tuple(terms.kernel for terms in kinds), firsts, cls.memo, cls.before_clearing)
 
     @classmethod
     def kernels(cls, clears: bool = True) -> Kernels:
@@ -136,15 +136,10 @@ class Heuristic(WeightedSum):
 
         With `clears` False nothing is ever cleared: `leaf` leaves full rows on the board, for the Quintris search.
         """
-        return kernels_of(cls.parts, clears)
+        return kernels_of(cls.recipe, clears)
 
-    def weight_vector(self) -> NDArray[np.float64]:
-        """The weights for the kernels: of `placement_names`, `last_names`, `board_names`; 0 if one does not count."""
-        names = self.placement_names + self.last_names + self.board_names
-        return np.array([getattr(self, name, 0.0) for name in names], dtype=np.float64)
-
-    def potentials(self) -> tuple[Any, tuple[Any, ...]]:
-        return _potentials(self.kernels().board), (self.weight_vector(),)
+    def value_states(self, states: NDArray[np.uint64], values: NDArray[np.float64], over: NDArray[np.bool_]) -> None:
+        _of_states(self.kernels().board)(states, self._weights, values, over)
 
     def of_empty(self, board: NDArray[np.uint8]) -> float:
         return self.board(board)
@@ -158,14 +153,14 @@ class Heuristic(WeightedSum):
             sum((getattr(self, name, 0.0) * term for name, term in terms.items()), 0.0)
             for terms in self._of_placement(placement)
         )
-        return of_move + of_last + self.board(placement.locked if self.of_locked else placement.board)
+        return of_move + of_last + self.board(placement.locked if self.before_clearing else placement.board)
 
     def terms(self, placement: Placement) -> dict[str, float]:
         """The named terms of a placement before weighting, also if it ended the game."""
         _check_placement(placement)
         of_move, of_last = self._of_placement(placement)
-        terms = of_move | of_last | self.board_terms(placement.locked if self.of_locked else placement.board)
-        return {name: terms[name] for name in self.term_names}
+        terms = of_move | of_last | self.board_terms(placement.locked if self.before_clearing else placement.board)
+        return {name: terms[name] for name in self.term_names if name in terms}
 
     def board(self, boards: ArrayLike) -> Any:
         """The weighted sum of the board terms: a float for one board, float64[n] for a batch.
@@ -178,13 +173,13 @@ class Heuristic(WeightedSum):
             ValueError: if `boards` are no such boards.
         """
         terms = self._of_boards(boards)
-        first, *others = (getattr(self, name, 0.0) * terms[..., i] for i, name in enumerate(self.board_names))
+        first, *others = (getattr(self, name, 0.0) * terms[..., i] for i, name in enumerate(self.of_board.names))
         values = sum(others, first)  # in the order of the kernels
         return values if np.ndim(values) else float(values)
 
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
-        terms, names = self._of_boards(boards), self.board_names
+        terms, names = self._of_boards(boards), self.of_board.names
         parts = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
         return {name: part.copy() if part.ndim else float(part) for name, part in parts.items()}
 
@@ -195,9 +190,9 @@ class Heuristic(WeightedSum):
         y = rows - 1 - max(row for row, _ in placement.cells)
         lines, own = placement.lines, placement.removed_cells
         at_rest = NAMES.index(name), rotation, column, y
-        of_move = self.parts.placement(*at_rest, lines, own, rows) if self.placement_names else ()
-        of_last = self.parts.last(*at_rest, rows) if self.last_names else ()
-        return _named(self.placement_names, of_move), _named(self.last_names, of_last)
+        of_move = self.of_placement.kernel(*at_rest, lines, own, rows) if self.of_placement.names else ()
+        of_last = self.of_last.kernel(*at_rest, rows) if self.of_last.names else ()
+        return _named(self.of_placement.names, of_move), _named(self.of_last.names, of_last)
 
     def _of_boards(self, boards: ArrayLike) -> NDArray[np.float64]:
         """The terms float64[k] of a board, float64[n, k] of a batch."""
@@ -207,15 +202,15 @@ class Heuristic(WeightedSum):
         *batch, rows, cols = array.shape
         self.check_size(rows, cols)
         cells = checked_cells("boards", array).reshape(-1, rows * cols)
-        terms = np.empty((len(cells), len(self.board_names)))
-        _batch_terms(self.parts.board)(cells, rows, cols, self._weights, terms)
+        terms = np.empty((len(cells), len(self.of_board.names)))
+        _batch_terms(self.of_board.kernel)(cells, rows, cols, self._weights, terms)
         self.check()
-        return terms.reshape(*batch, len(self.board_names))
+        return terms.reshape(*batch, terms.shape[1])
 
 
 @cache
-def kernels_of(parts: Terms, clears: bool) -> Kernels:
-    placement_terms, last_terms, board_terms, memo, of_locked, (first_last, first_board) = parts
+def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
+    (placement_terms, last_terms, board_terms, *_), (_, first_last, first_board, *_), memo, before_clearing = recipe
     with_move, with_last = placement_terms is not None, last_terms is not None
 
     @kernel(forceinline=True)
@@ -239,16 +234,16 @@ def kernels_of(parts: Terms, clears: bool) -> Kernels:
         """`leaf` by playing the placement on a copy of the board."""
         value, lines, own, over = 0.0, 0, 0, y + HEIGHTS[piece, rotation] > rows
         copy(columns, scratch)
-        if of_locked or not clears:
+        if before_clearing or not clears:
             put(scratch, piece, rotation, column, y)
-        if of_locked:
+        if before_clearing:
             value = board(scratch, rows, weights)
             copy(columns, scratch)
         if clears:
             lines, own, over = place(scratch, piece, rotation, column, y, rows, clear_first)
         if over:
             return -np.inf
-        if not of_locked:
+        if not before_clearing:
             value = board(scratch, rows, weights)
         of_placement = move(piece, rotation, column, y, lines, own, rows, weights)
         return of_placement + last(piece, rotation, column, y, rows, weights) + value
@@ -265,7 +260,7 @@ def kernels_of(parts: Terms, clears: bool) -> Kernels:
 
         return Kernels(move, board, nothing, plain_leaf)
     prepare, terms_after = memo
-    of_cleared = clears and (with_move or not of_locked)  # whether a full row changes the terms
+    of_cleared = clears and (with_move or not before_clearing)  # whether a full row changes the terms
 
     @kernel(forceinline=True)
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
@@ -304,16 +299,15 @@ def _batch_terms(board_terms: Kernel) -> Kernel:
 
 
 @cache
-def _potentials(of_board: Kernel) -> Kernel:
+def _of_states(of_board: Kernel) -> Kernel:
     @kernel
-    def potentials(states, weights, offset, scale, bends, values):
-        """Write Φ of states uint64[n, words] into values float64[n], 0 where the game is over."""
-        states, weights, values = unowned((states, weights, values))
+    def of_states(states, weights, values, over):
+        """Write the values of states uint64[n, words], float64[n], and whether the game is over, bool[n]."""
+        states, weights, values, over = unowned((states, weights, values, over))
         for i in range(len(values)):
             state = states[i]
-            values[i] = 0.0
-            if not game.is_over(state):
-                value = of_board(game.columns_in(state), game.size_of(state)[1], weights)
-                values[i] = squashed(value, offset, scale, bends)
+            values[i], over[i] = 0.0, game.is_over(state)
+            if not over[i]:
+                values[i] = of_board(game.columns_in(state), game.size_of(state)[1], weights)
 
-    return potentials
+    return of_states

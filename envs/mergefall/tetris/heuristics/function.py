@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from mergefall.functions import OfFunction, value_at
 from mergefall.kernels import kernel
 from mergefall.tetris.field import write_board
 from mergefall.tetris.heuristics.base import Heuristic
+from mergefall.weighted import Terms
 
 ADDRESS = 2  # in the weights, behind those of the terms
 
@@ -46,9 +47,7 @@ class FunctionHeuristic(OfFunction, Heuristic):
     """
 
     term_names: ClassVar[tuple[str, ...]] = ("value", "lines")
-    placement_names: ClassVar[tuple[str, ...]] = ("lines",)
-    board_names: ClassVar[tuple[str, ...]] = ("value",)
-    placement_kernel: ClassVar[Any] = placement_terms
-    terms_kernel: ClassVar[Any] = board_terms
+    of_placement = Terms(("lines",), placement_terms)
+    of_board = Terms(("value",), board_terms)
 
     lines: float = 0.0

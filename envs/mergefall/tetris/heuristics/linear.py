@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, make_dataclass
 from functools import cache
 from inspect import get_annotations
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.typing import Kernel
+from mergefall.weighted import Terms
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
@@ -213,17 +214,15 @@ class Linear(Heuristic):
     - `diversity`: how many of the values −2 to 2 occur among the height differences of neighbouring columns
     """
 
-    placement_names: ClassVar[tuple[str, ...]] = OF_PLACEMENT
-    board_names: ClassVar[tuple[str, ...]] = OF_BOARD
-    placement_kernel: ClassVar[Any] = placement_terms
+    of_placement = Terms(OF_PLACEMENT, placement_terms)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """The features that a subclass has weights for are its terms, in the order of its fields."""
         fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
         cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
         wanted = "rows_with_holes" in cls.term_names, "diversity" in cls.term_names
-        cls.board_names = OF_BOARD[:5] + tuple(name for name, want in zip(OF_BOARD[5:], wanted, strict=True) if want)
-        cls.terms_kernel, cls.memo = _board_kernel(*wanted), _memo(*wanted)
+        names = OF_BOARD[:5] + tuple(name for name, want in zip(OF_BOARD[5:], wanted, strict=True) if want)
+        cls.of_board, cls.memo = Terms(names, _board_kernel(*wanted)), _memo(*wanted)
         super().__init_subclass__(**kwargs)
 
 

@@ -8,7 +8,7 @@ columns of known heights is valued without looking at single cells.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of
 from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, OFFSETS, SIZES, WIDTHS
+from mergefall.weighted import Terms
 from mergefall.words import popcount, trailing_zeros
 
 U = np.uint64
@@ -113,10 +114,9 @@ class OpenEnclosed(Heuristic):
     """
 
     name: ClassVar[str] = "open-enclosed"
-    board_names: ClassVar[tuple[str, ...]] = ("full_rows", "open", "enclosed")
-    of_locked: ClassVar[bool] = True
-    terms_kernel: ClassVar[Any] = board_terms
-    memo: ClassVar[Memo] = Memo(prepare, after)
+    of_board = Terms(("full_rows", "open", "enclosed"), board_terms)
+    before_clearing = True
+    memo = Memo(prepare, after)
 
     full_rows: float = 1000.0
     open: float = -1.0

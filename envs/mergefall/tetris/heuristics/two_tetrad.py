@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from mergefall.tetris.field import field_mask, height_of, holes_in
 from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, OFFSETS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
+from mergefall.weighted import Terms
 from mergefall.words import popcount
 
 U = np.uint64
@@ -203,13 +204,10 @@ class TwoTetrad(Heuristic):
 
     name: ClassVar[str] = "two-tetrad"
     term_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
-    placement_names: ClassVar[tuple[str, ...]] = ("f5",)
-    last_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3")
-    board_names: ClassVar[tuple[str, ...]] = ("f4", "f6", "f7", "f8")
-    placement_kernel: ClassVar[Any] = placement_terms
-    last_kernel: ClassVar[Any] = last_terms
-    terms_kernel: ClassVar[Any] = board_terms
-    memo: ClassVar[Memo] = Memo(prepare, after)
+    of_placement = Terms(("f5",), placement_terms)
+    of_last = Terms(("f1", "f2", "f3"), last_terms)
+    of_board = Terms(("f4", "f6", "f7", "f8"), board_terms)
+    memo = Memo(prepare, after)
     vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {
         "start": dict(zip(term_names, (10, 10, 10, 300, 500, 10, 50, 10), strict=True)),
         "first-run": dict(zip(term_names, (40, 20, 10, 300, 490, 70, 50, 20), strict=True)),

@@ -95,4 +95,4 @@ def test_nneonneo_in_single_precision_bit_for_bit(golden):
     assert len(known) > 200
     for entry in known:
         board = np.uint64(pack(entry["ranks"].ravel(), 4, 4))
-        assert h.packed_kernel(board, False, tables, weights) == entry["nneonneo"]["heur_f32"], entry["id"]
+        assert h.kernels().packed(board, False, tables, weights) == entry["nneonneo"]["heur_f32"], entry["id"]

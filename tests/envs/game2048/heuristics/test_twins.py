@@ -50,7 +50,7 @@ def boards_4x4(draw):
 @given(board=boards_4x4(), to_move=st.booleans())
 def test_packed_is_cells(spec, board, to_move):
     h = heuristic(spec)
-    packed = h.packed_kernel(np.uint64(pack(board.ravel(), 4, 4)), to_move, h.tables(), h.weight_vector())
+    packed = h.kernels().packed(np.uint64(pack(board.ravel(), 4, 4)), to_move, h.tables(), h.weight_vector())
     if h.name == "nneonneo":
         assert packed == pytest.approx(h(board, to_move), rel=1e-6, abs=1)  # single precision, as the original
     else:

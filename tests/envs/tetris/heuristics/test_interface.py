@@ -76,11 +76,12 @@ def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
         board = played_board(seed)
         for rotation, column in ((0, 0), (0, 6), (1, 3)):
             placed = place(board, "L", rotation, column, overflow="clear_first")
-            counted = as_rows(placed.locked if h.of_locked else placed.board)
+            counted = as_rows(placed.locked if h.before_clearing else placed.board)
             slow = reference.of_move(placed) | reference.features(counted) | reference.open_enclosed(counted)
             slow |= reference.two_tetrad(counted) | (reference.attack(counted) if h.name == "attack" else {})
             terms = h.terms(placed)
-            assert tuple(terms) == h.term_names
+            assert tuple(terms) == tuple(name for name in h.term_names if name in terms)
+            assert {*h.of_placement.names, *h.of_last.names, *h.of_board.names} & {*h.term_names} == {*terms}
             assert terms == {name: slow[name] for name in terms}
             expected = -np.inf if placed.over else sum(getattr(h, name) * term for name, term in terms.items())
             assert h(placed) == pytest.approx(expected)
@@ -144,7 +145,7 @@ def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
             kernels = h.kernels(False)
             terms = h.terms(placed)
             expected = kernels.move(*resting, 0, 0, rows, weights)
-            expected += sum(getattr(h, name) * terms[name] for name in h.last_names)
+            expected += sum(getattr(h, name) * terms[name] for name in h.of_last.names)
             expected += h.board(placed.locked)
             assert value == (-np.inf if min(r for r, _ in placed.cells) < 0 else expected)
 

@@ -30,11 +30,11 @@ U = np.uint64
 F = np.float32
 INPUTS = "terms, heights, holes, steps; tiles"  # of this release; a model file names the inputs of its network
 MOST_LINES = LINE_SCORES.size - 1
-SCRATCH = _TERMS = len(Dt10.board_names)  # all seven terms
-_board_terms = Dt10.parts.board
+_NAMES, _board_terms = Dt10.of_board
+SCRATCH = _TERMS = len(_NAMES)  # all seven terms
 # Inputs are divided by these, about their size in play on ten columns, so that none outweighs the others.
 _LARGE = ("row_transitions", "column_transitions", "wells")
-_SCALES = np.array([20 if name in _LARGE else 8 for name in Dt10.board_names], F)
+_SCALES = np.array([20 if name in _LARGE else 8 for name in _NAMES], F)
 _HEIGHT_SCALE, _HOLES_SCALE = F(5), F(2)
 _STEEP = 3
 _STEPS = 2 * _STEEP + 1
