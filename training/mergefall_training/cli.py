@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from mergefall_baselines import Player
 
     from mergefall_training.learn.run import Config
+    from mergefall_training.play.match import Match
 
 T = TypeVar("T")
 Pairs = tyro.conf.UseAppendAction[tuple[str, ...]]
@@ -47,13 +48,15 @@ class InEnvironment:
     """Id of the environment; default: that of the player or the algorithm, else mergefall/Game2048-v0."""
     env_option: EnvOption = ()
     max_episode_steps: int | None = None
-    """Moves (Tetris: pieces) after which a game is cut off; default: no cap."""
+    """Actions (moves, pieces, or keys) after which a game is cut off; default: no cap."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WithPlayer(InEnvironment):
     """Arguments of commands with a player."""
 
+    max_pieces: int | None = None
+    """Pieces of Tetris after which a game is cut off; default: no cap."""
     player: PlayerName
     """Name of a player, as `mergefall players` lists them; path of a trained agent (run folder or model file); or
     `module:name`, a class or function that makes a player or a model of Stable-Baselines3."""
@@ -79,6 +82,13 @@ class WithPlayer(InEnvironment):
         if env is None:
             raise ValueError(f"which environment does {self.player!r} play? Name it with --env")
         return env, plays | kwargs
+
+    def match(self, adversary: Pairs = ()) -> Match:
+        """Where the player plays."""
+        from mergefall_training.play.match import Match
+
+        caps = {"max_episode_steps": self.max_episode_steps, "max_pieces": self.max_pieces}
+        return Match.read(*self.environment(), adversary=parse_options(adversary) or None, **caps)
 
 
 Where = Annotated[InEnvironment, tyro.conf.arg(name="")]
@@ -157,15 +167,8 @@ def watch(
             return watching.Show.recorded(path, seed)
         if seed is None:
             raise ValueError(f"--worst is for a file of recorded games; {path} is a player")
-        header = Header(
-            who.player,
-            parse_options(who.option),
-            *who.environment(),
-            who.max_episode_steps,
-            __version__,
-            parse_options(adversary) or None,
-        )
-        return watching.Show.of(header, seed)
+        who_plays = {"player": who.player, "options": parse_options(who.option), "package": __version__}
+        return watching.Show.of(Header(**who_plays, **who.match(adversary).said()), seed)
 
     shows = [show_of(who, None if worst else seed)]
     if beside is not None:
@@ -254,20 +257,8 @@ def evaluate(
     from mergefall_training.play.evaluation import evaluate
 
     file = figure and figure_file(figure)
-    env, kwargs = who.environment()
     player = who.make_player()
-    evaluation = evaluate(
-        player,
-        env,
-        episodes,
-        seed,
-        kwargs,
-        workers,
-        out,
-        max_episode_steps=who.max_episode_steps,
-        adversary=parse_options(adversary) or None,
-        executor=executor,
-    )
+    evaluation = evaluate(player, who.match(adversary), episodes, seed, workers=workers, out=out, executor=executor)
     row = Row(evaluation.header.title, evaluation, player.batched and executor != "ray")
     result = ContestResult(row.label, [row])
     print_result(result)
@@ -275,7 +266,8 @@ def evaluate(
         words = ["mergefall", "evaluate", who.player, *(["--env", who.env] if who.env else [])]
         for name, pairs in (("option", who.option), ("env-option", who.env_option), ("adversary", adversary)):
             words += [word for pair in pairs for word in (f"--{name}", pair)]
-        for name, number in (("max-episode-steps", who.max_episode_steps), ("episodes", episodes), ("seed", seed)):
+        caps = ("max-episode-steps", who.max_episode_steps), ("max-pieces", who.max_pieces)
+        for name, number in (*caps, ("episodes", episodes), ("seed", seed)):
             words += [f"--{name}", str(number)] if number else []
         say(f"written to {file}: {', '.join(write_figures(file, figure, [result], shlex.join(words)))}")
 

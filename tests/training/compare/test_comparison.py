@@ -107,7 +107,7 @@ def test_the_files_hold_the_same_figures(tmp_path):
     assert flat[-1][1]["mean"]["low"] is None
     small = results[0]
     assert repr(small).startswith(f"<{small.name}: {len(small.rows)} players")
-    table = ElementTree.fromstring(small._repr_html_())
+    table = ElementTree.fromstring(f"<div>{small._repr_html_()}</div>")
     assert [line[0].text for line in table.findall(".//tr")[1:]] == [row.label for row in small.rows]
 
 

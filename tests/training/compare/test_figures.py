@@ -86,6 +86,10 @@ def test_agents_that_were_trained_alike_are_one_record(clone):
     assert record["runs"] == [f"{one.mean().value / 1000:.1f}" for one in games]
 
 
+def header(player, **match):
+    return Header(player=player, options={}, package="0", **match)
+
+
 def strictly_read(file):
     """The records, of which none holds what JSON lacks."""
     lines = file.read_text().splitlines()
@@ -94,10 +98,10 @@ def strictly_read(file):
 
 @pytest.mark.parametrize("end", [False, True])
 def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
-    header = Header("tetris/bcts", {}, "mergefall/Tetris-v0", {"rows": 20}, 100, "0")
+    about = header("tetris/bcts", env_id="mergefall/Tetris-v0", env_kwargs={"rows": 20}, max_episode_steps=100)
     games = [TetrisEpisode(seed, 40, 100, end, 0.1, lines=40, pieces=100) for seed in range(4)]
     write_figures(
-        clone, "tetris-controllers/mine", [ContestResult("mine", [Row("mine", Evaluation(header, games))])], "x"
+        clone, "tetris-controllers/mine", [ContestResult("mine", [Row("mine", Evaluation(about, games))])], "x"
     )
     (record,) = strictly_read(clone)
     low = exponential_mean(160, 0).low
@@ -108,10 +112,10 @@ def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
 
 
 def test_a_league_is_judged_by_ratings(clone, tmp_path):
-    header = Header("tetris/keys", {}, "mergefall/TetrisVersus-v0", {"opponent": "x"}, 100, "0")
+    about = header("tetris/keys", env_id="mergefall/TetrisVersus-v0", env_kwargs={"opponent": "x"})
     games = {
         pair: Evaluation(
-            header, [VersusEpisode(s, 1, 9, True, 0.1, lines=1, pieces=1, attack=1, won=won) for s in (0, 1)]
+            about, [VersusEpisode(s, 1, 9, True, 0.1, lines=1, pieces=1, attack=1, won=won) for s in (0, 1)]
         )
         for pair, won in {("a", "b"): 1, ("b", "a"): -1}.items()
     }

@@ -16,6 +16,7 @@ from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import parameters_of
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.play.evaluation import evaluate
+from mergefall_training.play.match import Match
 from mergefall_training.play.workers import play_all, process_pool, task
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
@@ -61,7 +62,7 @@ def test_a_run_folder_is_a_player(folder):
     player = make(str(folder))
     here = evaluate(player, GAME, 6, 0, {"rows": 2, "cols": 3}, progress=False)  # side by side
     assert here.header.options == {"checksum": load_model(folder / "best.npz").checksum[:16]}
-    job = task(player, GAME, {"rows": 2, "cols": 3}, None)
+    job = task(player, Match.read(GAME, {"rows": 2, "cols": 3}))
     with process_pool(1) as pool:  # one by one, in another process
         alone = sorted(play_all(job, range(6), 1, pool), key=lambda episode: episode.seed)
     timeless = [[{**vars(e), "seconds": 0} for e in episodes] for episodes in (alone, here.episodes)]

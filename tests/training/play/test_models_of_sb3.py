@@ -9,8 +9,9 @@ from mergefall.games import batch_of_one
 from mergefall.wrappers import flat, planes, replace_illegal
 from mergefall_baselines import Player, make, play_in_env
 from mergefall_training import evaluate
+from mergefall_training.play.match import Match, environment
 from mergefall_training.play.preferences import ModelPlayer, player_of_model
-from mergefall_training.play.workers import environment, task, unpack_task
+from mergefall_training.play.workers import task, unpack_task
 from sb3_contrib import QRDQN, MaskablePPO, RecurrentPPO
 from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
@@ -53,7 +54,7 @@ def test_a_maskable_model_plays_as_it_says_itself():
 def test_values_are_q_values(kind):
     env = gym.make(TETRIS, **FIELD)
     model = kind("MultiInputPolicy", env, buffer_size=100, seed=3)
-    player = task(model, TETRIS, FIELD, None).player
+    player = task(model, Match.read(TETRIS, FIELD)).player
     observation, info = env.reset(seed=1)
     tensors, _ = model.policy.obs_to_tensor(observation)
     found = model.policy.q_net(tensors) if kind is DQN else model.policy.quantile_net(tensors).mean(dim=1)
@@ -73,15 +74,15 @@ def test_a_model_of_other_observations_is_refused():
 def test_the_statistics_of_a_normalised_model_are_applied(wrap):
     envs = VecNormalize(DummyVecEnv([lambda: wrap(replace_illegal(gym.make(G2048)))] * 4))
     model = PPO("MlpPolicy", envs, n_steps=64, batch_size=64, seed=1).learn(256)
-    player = task(model, G2048, None, None).player
+    player = task(model, Match.read(G2048)).player
     observation, info = gym.make(G2048).reset(seed=1)
     shown = wrap(gym.make(G2048)).reset(seed=1)[0]
     tensors, _ = model.policy.obs_to_tensor(envs.normalize_obs(shown[None]))
     found = model.policy.get_distribution(tensors).distribution.logits[0].detach().numpy()
     legal = info["action_mask"] == 1
     np.testing.assert_array_equal(player.values(observation)[legal], found[legal])
-    there = unpack_task(task(model, G2048, None, 20).pack())
-    assert there.trajectory(3, 20).actions.tolist() == task(model, G2048, None, 20).trajectory(3, 20).actions.tolist()
+    here = task(model, Match.read(G2048, None, 20))
+    assert unpack_task(here.pack()).trajectory(3).actions.tolist() == here.trajectory(3).actions.tolist()
 
 
 def test_a_model_of_an_observation_wrapper_that_keeps_the_space_is_refused():
@@ -96,7 +97,7 @@ def test_a_model_of_an_observation_wrapper_that_keeps_the_space_is_refused():
 
 
 def test_threads_may_share_a_model():
-    players = task(MaskablePPO("MlpPolicy", gym.make(G2048), seed=2), G2048, None, None).player, make("2048/distill")
+    players = task(MaskablePPO("MlpPolicy", gym.make(G2048), seed=2), Match.read(G2048)).player, make("2048/distill")
     boards = list(np.random.default_rng(0).integers(0, 5, (240, 4, 4), dtype=np.uint8))
     for player in players:
         expected = [player.values(board) for board in boards]
@@ -116,7 +117,7 @@ def loaded(seed=4):
 
 
 def test_a_model_that_a_function_loads_travels_to_workers():
-    job = task(make(f"{__name__}:loaded", seed=5), G2048, None, 50)
+    job = task(make(f"{__name__}:loaded", seed=5), Match.read(G2048, None, 50))
     there = unpack_task(job.pack())
     assert there.trajectory(3, 50).actions.tolist() == job.trajectory(3, 50).actions.tolist()
     assert len(set(there.trajectory(3, 50).actions.tolist())) > 1

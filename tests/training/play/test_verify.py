@@ -227,3 +227,32 @@ def test_what_a_file_asks_for_has_a_bound_on_time(tmp_path, monkeypatch):
         monkeypatch.setattr(verify_module, name, value)
     with pytest.raises(ValueError, match=r"to play its games again, against .*'depth': 40.* takes more than"):
         verify(path, progress=False)
+
+
+@pytest.mark.parametrize("env_id", ["mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"])
+def test_a_cap_in_pieces_ends_games_at_that_piece(tmp_path, env_id):
+    """Alone in the gym loop, matches side by side; the games are those without the cap, up to the piece."""
+    player, kwargs = {"player": "tetris/keys", "of": "tetris/dellacherie"}, {"cols": 6, "rows": 8}
+    free, cut = (
+        evaluate(player, env_id, 4, 0, kwargs, 1, tmp_path / f"{cap}.jsonl", max_pieces=cap, progress=False)
+        for cap in (None, 6)
+    )
+    for whole, part in zip(free.episodes, cut.episodes, strict=True):
+        assert (part.pieces, part.terminated) == ((6, False) if whole.pieces >= 6 else (whole.pieces, True))
+        actions, first = (actions_of(one.actions, one.length).tolist() for one in (whole, part))
+        assert first == actions[: part.length]
+    summary = cut.summary()
+    assert (summary.capped, summary.stuck) == (sum(not episode.terminated for episode in cut.episodes), 0)
+    assert summary.capped
+    assert problems(tmp_path / "6.jsonl") == [""] * 4
+    rewritten(tmp_path / "6.jsonl", tmp_path / "7.jsonl", {"max_pieces": 7})
+    assert sum(map(bool, problems(tmp_path / "7.jsonl"))) == summary.capped
+    with pytest.raises(ValueError, match="max_pieces is 6 there, 5 here"):
+        evaluate(player, env_id, 4, 0, kwargs, 1, tmp_path / "6.jsonl", max_pieces=5, progress=False)
+
+
+def test_only_tetris_has_pieces():
+    with pytest.raises(
+        ValueError, match="max_pieces is 6; expected none in mergefall/Game2048-v0, which has no pieces"
+    ):
+        evaluate("2048/random", "mergefall/Game2048-v0", 1, max_pieces=6)

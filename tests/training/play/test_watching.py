@@ -6,6 +6,7 @@ import gymnasium as gym
 import pytest
 from mergefall_training import evaluate
 from mergefall_training.cli import main
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import Header
 from mergefall_training.play.watching import GAP, Show, Terminal, Window, watch
 from rich.console import Console
@@ -17,7 +18,7 @@ OPTIONS = ["--env-option", "rows=2", "--env-option", "cols=3"]
 
 
 def of(player, seed=0):
-    return Show.of(Header(player, {}, ENV, SMALL, None, "0"), seed)
+    return Show.of(Header(player=player, options={}, package="0", **Match.read(ENV, SMALL).said()), seed)
 
 
 def test_two_games_go_on_until_both_are_over():
@@ -53,7 +54,7 @@ def test_plus_and_minus_change_the_speed():
 
 def test_games_by_keys_are_shown_as_fast_as_they_are_played():
     screen, env_id = Script(["", "q"]), "mergefall/TetrisKeys-v0"
-    watch([Show(Header("by hand", {}, env_id, {}, None, "0"), 0, None, [2, 0, 6])], screen, None)
+    watch([Show(Header(player="by hand", options={}, package="0", env_id=env_id), 0, None, [2, 0, 6])], screen, None)
     assert screen.waited[0] == pytest.approx(1 / 60, abs=1e-3)
     assert screen.shown[0][0][0].startswith("lines 0  score 0  attack 0\n")
 

@@ -153,14 +153,11 @@ def _play(
     player = make(contestant.player, **contestant.options)
     evaluation = evaluate(
         player,
-        contest.env,
+        contest.match,
         contestant.episodes,
         contest.seed,
-        contest.env_kwargs,
-        workers,
-        folder / contest.name / f"{contestant.file_name}.jsonl" if folder else None,
-        max_episode_steps=contest.max_episode_steps,
-        adversary=contest.adversary,
+        workers=workers,
+        out=folder / contest.name / f"{contestant.file_name}.jsonl" if folder else None,
         executor=executor,
         progress=progress,
     )

@@ -124,7 +124,7 @@ def _replays(section: Section, row: Row, first: list[int], values: int) -> list[
     if values and header.player != BY_HAND:
         try:
             header.check_player()
-            made = task(make(header.player, **header.options), header.env_id, header.env_kwargs, None).player
+            made = task(make(header.player, **header.options), header).player
         except (ValueError, OSError, RecursionError, DependencyNotInstalled) as error:
             section.problems.append(f"{row.label}: its values are missing, because {error}")
         else:

@@ -84,14 +84,14 @@ def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
     return sections
 
 
-def _leagues(sections: Mapping[str, Section]) -> list[Section]:
+def _leagues(sections: Mapping[tuple[str, str], Section]) -> list[Section]:
     """The sections with games. Matches against different opponents make one, if each opponent is a player there."""
     alike: dict[str, list[Section]] = {}
-    for key, section in sections.items():
-        contest, env_id, kwargs, *rest = json.loads(key)
-        kwargs.pop("opponent", None)
+    for (contest, _), section in sections.items():
         if section.rows:
-            alike.setdefault(json.dumps([contest, env_id, kwargs, *rest]), []).append(section)
+            match = section.rows[0].evaluation.header
+            kwargs = {name: value for name, value in match.env_kwargs.items() if name != "opponent"}
+            alike.setdefault(json.dumps([contest, match.said() | {"env_kwargs": kwargs}]), []).append(section)
     found = []
     for group in alike.values():
         rows = [row for section in group for row in section.rows]
@@ -114,7 +114,7 @@ class _Collected:
     """Sections while they are collected; `problems` belong to none of them."""
 
     def __init__(self, progress: bool) -> None:
-        self.sections: dict[str, Section] = {}
+        self.sections: dict[tuple[str, str], Section] = {}
         self.problems: list[str] = []
         self._progress = progress
         self._suites: dict[Path, dict[str, Any]] = {}
@@ -132,14 +132,7 @@ class _Collected:
         config, curve = read_config(folder), read_curve(folder)
         player = make(str(folder), model="last")
         evaluation = evaluate(
-            player,
-            config.env_id,
-            config.episodes,
-            EVALUATION_SEED,
-            config.unshaped,
-            1,
-            max_episode_steps=config.max_episode_steps,
-            progress=self._progress,
+            player, config.match, config.episodes, EVALUATION_SEED, workers=1, progress=self._progress
         )
         section = self._section("", ".", evaluation.header)
         label = _free_label(printable(folder.name), folder.parent.name, [row.label for row in section.rows])
@@ -177,7 +170,7 @@ class _Collected:
 
     def _section(self, name: str, contest: str, header: Header, suite: Mapping[str, Any] = {}) -> Section:
         """The section of a header, which bears the contest's name, else that of the environment."""
-        key = json.dumps([contest, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary])
+        key = contest, json.dumps(header.said())
         size = "×".join(
             str(header.env_kwargs[part]) for part in game_of(header.env_id).size if part in header.env_kwargs
         )

@@ -26,7 +26,8 @@ from mergefall.games import game_of
 from mergefall_training.files import in_places, made, read_yaml
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config
-from mergefall_training.play.workers import all_kwargs, environment, task
+from mergefall_training.play.match import Match
+from mergefall_training.play.workers import task
 from mergefall_training.wrappers.adversary import arguments
 
 FOLDER = Path(__file__).parent / "suites"
@@ -57,12 +58,12 @@ class Training:
 
     def config(self, contest: Contest, seed: int) -> Config:
         """The configuration of a run."""
-        rules = all_kwargs(environment(contest.env, contest.env_kwargs), contest.env_kwargs)
-        board = {name: rules[name] for name in game_of(contest.env).arguments("spaces")}
+        rules = contest.match.env_kwargs
+        board = {name: rules[name] for name in game_of(contest.env_id).arguments("spaces")}
         kwargs = board | contest.env_kwargs | self.env_kwargs
         return configure(
             self.algorithm,
-            contest.env,
+            contest.env_id,
             env_kwargs=kwargs,
             max_episode_steps=self.max_episode_steps,
             changed=self.hyperparameters,
@@ -97,32 +98,33 @@ class Contestant:
         return re.sub(r"[^\w.=-]+", "_", self.label).strip("_.")
 
 
-@dataclass(frozen=True)
-class Contest:
-    """One environment and the players that play it on the same seeds, each `episodes` games if it says no other number.
+@dataclass(frozen=True, kw_only=True)
+class Contest(Match):
+    """A match and the players that play it on the same seeds, each `episodes` games if it says no other number.
 
-    - `adversary`: who draws against the players, as in `evaluate`.
     - `league`: whether the players play matches against each other; `baseline` is then the player whose rating is 0.
     - `series`: the name that contests share which differ in the adversary's rate only; otherwise "".
     """
 
     name: str
-    env: str
     episodes: int
     players: list[Contestant]
-    env_kwargs: dict[str, Any] = field(default_factory=dict)
-    max_episode_steps: int | None = None
     seed: int = 0
     baseline: str | None = None
-    adversary: dict[str, Any] | None = None
     presets: list[str] = field(default_factory=list)
     league: bool = False
     series: str = ""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not re.fullmatch(r"[\w.=-]*\w[\w.=-]*", self.name):
             raise ValueError(f"name {self.name!r} names a folder; expected letters, digits and . _ = -")
         integer("seed", self.seed, 0)
+
+    @property
+    def match(self) -> Match:
+        """Where the players play, with all defaults."""
+        return Match.read(**self.said())
 
     def against(self, opponent: Contestant) -> Contest:
         """The contest of a league in which a player of it is the environment's opponent."""
@@ -172,11 +174,12 @@ def _suite(name: str, content: Any) -> Suite:
     contests = tuple(one for contest in in_places("game", _contest, file.games) for one in _variants(contest))
     _check_different([contest.name for contest in contests], "games, presets and rates")
     for contest in contests:
+        with in_place(f"game {contest.name}"):
+            match = contest.match
         for one in contest.players:
             with in_place(f"game {contest.name}, {one.label}"):
                 if one.training is None:
-                    player = {"player": one.player, **one.options}
-                    task(player, contest.env, contest.env_kwargs, contest.max_episode_steps, contest.adversary)
+                    task({"player": one.player, **one.options}, match)
                 else:
                     one.training.config(contest, seed=0)
     return Suite(name, file.description, contests)
@@ -189,7 +192,13 @@ class _File:
 
 
 def _contest(content: Any) -> Contest:
-    contest = made(Contest, content)
+    if not isinstance(content, Mapping) or "env" not in content:
+        raise ValueError(f"it is {content!r}; expected a mapping with 'env', the id of an environment")
+    given = {"env_id" if name == "env" else name: value for name, value in content.items()}
+    if isinstance(adversary := given.get("adversary"), Mapping):
+        with in_place("adversary"):
+            given["adversary"] = arguments(adversary)
+    contest = made(Contest, given)
     players = in_places("player", lambda entry: _contestant(entry, contest.episodes), contest.players)
     _check_different([player.file_name.lower() for player in players], "labels")
     labels = [player.label for player in players]
@@ -200,15 +209,14 @@ def _contest(content: Any) -> Contest:
     adversary = contest.adversary
     if adversary is not None:
         with in_place("adversary"):
-            adversary = arguments(adversary)
             rates = adversary["rate"] if isinstance(adversary["rate"], list) else [adversary["rate"]]
             _check_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
-    return replace(contest, players=players, adversary=adversary)
+    return replace(contest, players=players)
 
 
 def _check_league(league: Contest) -> None:
-    if not game_of(league.env).matches:
-        raise ValueError(f"league: the env is {league.env}; expected one of matches, as mergefall/TetrisVersus-v0")
+    if not game_of(league.env_id).matches:
+        raise ValueError(f"league: the env is {league.env_id}; expected one of matches, as mergefall/TetrisVersus-v0")
     if len(league.players) < 2:
         raise ValueError(f"league: it has {len(league.players)} player; expected two or more")
     if wrong := [one.label for one in league.players if one.training or one.episodes != league.episodes]:

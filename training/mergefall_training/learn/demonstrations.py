@@ -29,6 +29,7 @@ from minari.storage.datasets_root_dir import get_dataset_path
 
 from mergefall_training.files import json_text
 from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import Header
 from mergefall_training.play.workers import Task, spread, task, workers_of
 from mergefall_training.progress import progress_bar
@@ -68,20 +69,23 @@ def demonstrate(
     True
     """
     chosen = make(player) if isinstance(player, str) else player
-    job = task(chosen, env_id, env_kwargs, max_episode_steps)
+    match = Match.read(env_id, env_kwargs, max_episode_steps)
+    job = task(chosen, match)
     seeds = range(integer("seed", seed, 0), seed + integer("episodes", episodes, 1))
     environment = env_id.rpartition("/")[2].rpartition("-v")[0]
     name = dataset or f"mergefall/{environment}/{chosen.name.strip('/').replace('/', '-')}-v0"
     namespace, target = parse_dataset_id(name)[0], Path(get_dataset_path(name))
     if target.exists():
         raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")
-    header = Header(chosen.name, dict(chosen.options), job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+    header = Header(player=chosen.name, options=dict(chosen.options), package=__version__, **match.said())
     about = header.first_line() | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
-    about["env_id"] = job.env_id.rpartition(":")[2]  # without the module: files name none
+    about["env_id"] = match.env_id.rpartition(":")[2]  # without the module: files name none
     if namespace is not None and namespace not in list_local_namespaces():
         create_namespace(namespace)
-    env = gym.make(job.env_id, max_episode_steps=job.max_episode_steps, **job.env_kwargs)
-    description = f"Games of {header.title} in {job.env_id}, by mergefall {__version__}; `infos` hold the action masks."
+    env = gym.make(match.env_id, max_episode_steps=match.max_episode_steps, **match.env_kwargs)
+    description = (
+        f"Games of {header.title} in {match.env_id}, by mergefall {__version__}; `infos` hold the action masks."
+    )
     metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": header.title}
     part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
     try:

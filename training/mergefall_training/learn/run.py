@@ -47,8 +47,9 @@ from mergefall_training.files import (
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
 from mergefall_training.play.evaluation import SEEDS, Evaluation
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import Header, code_of
-from mergefall_training.play.workers import all_kwargs, environment, play_all, task
+from mergefall_training.play.workers import play_all, task
 
 VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
@@ -89,10 +90,9 @@ class Config:
         integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
         integer("seed", self.seed, 0, MOST_SEED)
         kwargs = with_gamma(self.env_kwargs, self.hyperparameters)
-        env: Any = environment(self.env_id, kwargs, max_episode_steps=self.max_episode_steps)
-        env.close()
-        object.__setattr__(self, "env_id", env.spec.id)  # files name no modules
-        object.__setattr__(self, "env_kwargs", all_kwargs(env, kwargs))
+        read = Match.read(self.env_id, kwargs, self.max_episode_steps)
+        object.__setattr__(self, "env_id", read.env_id.rpartition(":")[2])  # files name no modules
+        object.__setattr__(self, "env_kwargs", read.env_kwargs)
 
     @property
     def first_seed(self) -> int:
@@ -100,9 +100,10 @@ class Config:
         return SEEDS * (self.seed + 1)
 
     @property
-    def unshaped(self) -> dict[str, Any]:
-        """The environment's arguments in evaluations: those of training, without shaping."""
-        return {name: None if name == "shaping" else value for name, value in self.env_kwargs.items()}
+    def match(self) -> Match:
+        """Where evaluations play: where the training does, without shaping."""
+        kwargs = {name: None if name == "shaping" else value for name, value in self.env_kwargs.items()}
+        return Match(env_id=self.env_id, env_kwargs=kwargs, max_episode_steps=self.max_episode_steps)
 
 
 def with_gamma(env_kwargs: Options, hyperparameters: Options) -> dict[str, Any]:
@@ -178,10 +179,10 @@ class Run:
         make_player = player_maker(config.algorithm)
         on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
         player = make_player(spec, dict(arrays), **on_device)
-        job = task(player, config.env_id, config.unshaped, config.max_episode_steps)
+        job = task(player, config.match)
         played = play_all(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
         episodes = sorted(played, key=lambda episode: episode.seed)
-        header = Header(config.algorithm, {}, job.env_id, job.env_kwargs, job.max_episode_steps, __version__)
+        header = Header(player=config.algorithm, options={}, package=__version__, **config.match.said())
         of_games = Evaluation(header, episodes).summary()
         point = Point(
             step=step,

@@ -34,9 +34,7 @@ class Teachers:
 
     def __init__(self, config: Config, teacher: Any, gap_share: float, workers: int, taught: float) -> None:
         specs = teacher if isinstance(teacher, list) and teacher else [teacher]
-        self.jobs = [
-            task(player_of(one, "teacher"), config.env_id, config.env_kwargs, config.max_episode_steps) for one in specs
-        ]
+        self.jobs = [task(player_of(one, "teacher"), config.match) for one in specs]
         # A copy for each thread: a player decides one batch at a time.
         self._players = [[copy(job.player) for _ in range(workers)] for job in self.jobs]
         self._gap_share, self._timesteps = gap_share, max(taught * config.timesteps, 1)

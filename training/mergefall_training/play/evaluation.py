@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, nullcontext
@@ -21,6 +20,7 @@ from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import Episode, Game2048Episode, Header, RecordFile, code_of, read_records
 from mergefall_training.play.statistics import (
     CONFIDENCE,
@@ -127,8 +127,7 @@ class Evaluation:
     @property
     def deaths(self) -> int:
         """The number of games that no cap ended: those that were lost or won, and those that got stuck."""
-        cap = self.header.max_episode_steps or math.inf
-        return sum(episode.terminated or episode.length < cap for episode in self.episodes)
+        return sum(not self.header.capped(episode) for episode in self.episodes)
 
     @property
     def censored(self) -> bool:
@@ -207,10 +206,12 @@ class Evaluation:
             >>> versus.games, versus.difference.low > 0, versus.higher.value > 0.8
             (30, True, True)
         """
-        for name in ("env_id", "env_kwargs", "max_episode_steps", "adversary"):
-            ours, theirs = getattr(self.header, name), getattr(other.header, name)
-            if ours != theirs:
-                raise ValueError(f"{name} is {ours!r} for {self.header.title}, {theirs!r} for {other.header.title}")
+        theirs = other.header.said()
+        for name, ours in self.header.said().items():
+            if ours != theirs[name]:
+                raise ValueError(
+                    f"{name} is {ours!r} for {self.header.title}, {theirs[name]!r} for {other.header.title}"
+                )
         common = {e.seed for e in self.episodes} & {e.seed for e in other.episodes}
         if not common:
             raise ValueError(f"{self.header.title} and {other.header.title} have no seed in common")
@@ -252,7 +253,7 @@ class Evaluation:
 
 def evaluate(
     player: Any,
-    env_id: str,
+    env_id: str | Match,
     episodes: int,
     seed: int = 0,
     env_kwargs: Options | None = None,
@@ -261,6 +262,7 @@ def evaluate(
     *,
     max_episode_steps: int | None = None,
     adversary: Options | None = None,
+    max_pieces: int | None = None,
     executor: str | ProcessPoolExecutor = "processes",
     progress: bool = True,
 ) -> Evaluation:
@@ -271,7 +273,7 @@ def evaluate(
     Args:
         player: a registered name, a mapping of `player` and options, a `Player`, anything with Stable-Baselines3's
             ``predict``, or a function of an observation that returns an action.
-        env_id, env_kwargs: the environment, as for ``gymnasium.make``.
+        env_id, env_kwargs: the environment, as for ``gymnasium.make``; or a `Match`, which says more.
         episodes: number of games.
         seed: seed of the first game.
         workers: processes that play side by side; 1: this process; default: one per core. Networks
@@ -282,6 +284,7 @@ def evaluate(
         adversary: a searcher that draws new tiles or pieces against the player, as the arguments of
             `mergefall_training.wrappers.adversary`: ``{"player": "2048/minimax", "rate": 0.1}``. Default: none, chance
             draws alone, as at rate 0. Against an adversary no game is played in a compiled loop.
+        max_pieces: cap on the pieces of games of Tetris; default: none.
         executor: "processes"; "ray", a Ray cluster whose size replaces `workers`; or a `process_pool` to share.
         progress: whether to show a progress bar.
 
@@ -297,7 +300,10 @@ def evaluate(
     workers = workers_of(workers)
     if executor not in ("processes", "ray") and not isinstance(executor, ProcessPoolExecutor):
         raise ValueError(f"executor is {executor!r}; expected 'processes', 'ray' or a `process_pool`")
-    job = task(player, env_id, env_kwargs, max_episode_steps, adversary)
+    match = env_id
+    if not isinstance(match, Match):
+        match = Match.read(match, env_kwargs, max_episode_steps, adversary, max_pieces)
+    job = task(player, match)
     name, options, code = name_of_player(player), dict(player.options), {}
     if out is not None:
         if player.name == Player.name:  # without a name, a resumed run could mix two models of one class
@@ -305,8 +311,8 @@ def evaluate(
         if local := [text for text in strings_in([name, options]) if "<lambda>" in text or "<locals>" in text]:
             raise ValueError(f"a file of episodes must name the function {local[0]}: register it with a name")
         # A model of its own is known by its checksum.
-        code = code_of("" if "checksum" in options else name, options, player, job.adversary)
-    header = Header(name, options, job.env_id, job.env_kwargs, job.max_episode_steps, __version__, job.adversary, code)
+        code = code_of("" if "checksum" in options else name, options, player, match.adversary)
+    header = Header(player=name, options=options, package=__version__, code=code, **match.said())
     wanted = range(seed, seed + episodes)
     count, ahead, note = 0, [], ""
     with nullcontext() if out is None else RecordFile(out, header) as records:

@@ -27,7 +27,8 @@ from mergefall_baselines.player import Step, chosen_by, steps
 from numpy.typing import ArrayLike, NDArray
 
 from mergefall_training.play.evaluation import SEEDS
-from mergefall_training.play.workers import Task, environment, task
+from mergefall_training.play.match import Match, environment
+from mergefall_training.play.workers import Task, task
 
 TEST_SHARE = 8  # one position in so many is for tests
 RANDOM_MOVES = 0.1  # share of the moves before a position
@@ -122,9 +123,9 @@ def puzzles(
     low, high = (number("gap", end, 0, 1) for end in gap)
     if low > high:
         raise ValueError(f"gap is {gap}; expected the smaller end first")
-    kwargs = dict(env_kwargs or {})
-    judging = task(default_judge(env_id, kwargs) if judge is None else judge, env_id, kwargs, None)
     in_words(game_of(env_id))
+    match = Match.read(env_id, env_kwargs)
+    judging = task(default_judge(env_id, match.env_kwargs) if judge is None else judge, match)
     return _drawn(judging, split, (low, high), longest, afterstates, seed)
 
 
@@ -143,8 +144,7 @@ def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
 def _drawn(
     judging: Task, split: str, gap: tuple[float, float], longest: int, afterstates: bool, seed: int
 ) -> Iterator[Puzzle]:
-    judge, env_id, env_kwargs = judging.player, judging.env_id, judging.env_kwargs
-    env: Any = environment(env_id, env_kwargs)
+    judge, env_id, env = judging.player, judging.match.env_id, judging.match.make()
     rules = env.unwrapped.rules
     names, refused = action_names(rules), 0
     for attempt in itertools.count():
@@ -165,7 +165,9 @@ def _drawn(
             refused = 0
             question = prompt(observation, rules, mask, env.unwrapped.afterstates()[0] if afterstates else None)
             name, where = f"{env_id} {split} {seed}.{attempt}", position(observation, rules)
-            yield Puzzle(name, env_id, env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost)
+            yield Puzzle(
+                name, env_id, judging.match.env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost
+            )
 
 
 def _position(env: Any, judge: Player, seed: int, longest: int, rng: np.random.Generator) -> Step:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, ClassVar, cast
 
 import numpy as np
-from mergefall.checks import MOST_COUNTED, in_place, integer
+from mergefall.checks import MOST_COUNTED, in_place
 from mergefall.games import games
 from mergefall.imports import imported, inert, is_import, name_of, strings_in
 from mergefall.library import origin
@@ -31,6 +31,7 @@ from mergefall_baselines.registry import added
 from numpy.typing import NDArray
 
 from mergefall_training.files import LineFile, in_places, made, model_file, read_lines
+from mergefall_training.play.match import Match
 from mergefall_training.progress import printable
 
 FORMAT = "mergefall episodes"
@@ -125,31 +126,21 @@ def episode_from(record: Mapping[str, object]) -> Episode:
     return kind(**cast(Any, record))
 
 
-@dataclass(frozen=True)
-class Header:
-    """Player, environment and version of a run; episodes belong to one run only if all of these are equal.
+@dataclass(frozen=True, kw_only=True)
+class Header(Match):
+    """A match, who plays it and with which version; episodes belong to one run only if all of these are equal.
 
-    - `adversary`: its `player` and `rate`, as in `evaluate`; None if chance draws alone.
     - `code`: digests of the user's own code and models (`code_of`); empty if no file is written.
     """
 
     player: str
     options: dict[str, Any]
-    env_id: str
-    env_kwargs: dict[str, Any]
-    max_episode_steps: int | None
     package: str
-    adversary: dict[str, Any] | None = None
     code: dict[str, str] = field(default_factory=dict)
 
     def check_player(self) -> None:
         """Raises ValueError if to make the player would import or run what a file names."""
         inert({"player": self.player, "options": self.options})
-
-    @property
-    def game_kwargs(self) -> dict[str, Any]:
-        """The environment's arguments without those that leave the game as it is: shaping, and how it is shown."""
-        return {name: value for name, value in self.env_kwargs.items() if name not in ("shaping", "render_mode")}
 
     @property
     def title(self) -> str:
@@ -163,13 +154,13 @@ class Header:
         return self.title if opponent is None else printable(f"{self.title} against {title_of(opponent)}")
 
     def content(self) -> dict[str, Any]:
-        """The fields by name, without `code` if no code of the user's played."""
-        return {name: value for name, value in asdict(self).items() if name != "code" or value}
+        """The fields by name, but for what version 0.1.0 had not: a cap in pieces and code, where there is none."""
+        return {name: value for name, value in asdict(self).items() if name not in ("code", "max_pieces") or value}
 
     def first_line(self) -> dict[str, Any]:
         """The header as the first line of a file."""
-        content = {"format": FORMAT, "version": VERSION, **self.content()}
-        return {name: value for name, value in content.items() if name != "adversary" or value is not None}
+        who = {"format": FORMAT, "version": VERSION, "player": self.player, "options": self.options}
+        return who | {name: value for name, value in self.content().items() if name != "adversary" or value is not None}
 
 
 def header_from(record: Options) -> Header:
@@ -180,14 +171,7 @@ def header_from(record: Options) -> Header:
         raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
     if version != VERSION:
         raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
-    header = made(Header, content)
-    if header.adversary is not None and header.adversary.keys() != {"player", "rate"}:
-        raise ValueError(f"adversary is {header.adversary!r}; expected an object with player and rate, or null")
-    if header.max_episode_steps is not None:
-        integer("max_episode_steps", header.max_episode_steps, 1)
-    if "max_episode_steps" in header.env_kwargs:
-        raise ValueError("env_kwargs holds max_episode_steps; expected it beside them")
-    return header
+    return made(Header, content)
 
 
 def checksum(header: Header, record: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from mergefall.checks import in_place
 from mergefall.games import game_of
@@ -20,10 +19,9 @@ from mergefall.typing import Array
 from mergefall_baselines.player import recorded, steps
 
 from mergefall_training.files import within
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import RECORDED, Episode, Header, actions_of, add_episode, checksum, read_header
-from mergefall_training.play.workers import environment
 from mergefall_training.progress import progress_bar
-from mergefall_training.wrappers.adversary import adversary
 
 AT_ONCE = 512
 MOST_SECONDS, SECONDS_OF_ACTION = 60, 0.05  # for the games that are played at once, and more for each of their actions
@@ -66,7 +64,8 @@ def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[He
     header, records = read_header(path)
     with in_place(f"{path}, line 1"):
         game_of(header.env_id)
-        environment(header.env_id, header.game_kwargs).close()
+        unshaped: dict[str, Any] = header.said() | {"env_kwargs": header.game_kwargs}
+        Match.read(**unshaped)
     verdicts: list[Verdict] = []
     games: list[tuple[int, Episode]] = []
     episodes: dict[int, Episode] = {}
@@ -102,8 +101,7 @@ def _read(header: Header, record: dict[str, Any], episodes: dict[int, Episode]) 
 
 def _verdicts(header: Header, games: list[tuple[int, Episode]]) -> Iterator[Verdict]:
     """Play the games of some lines side by side, and compare each with its record."""
-    kwargs: Any = {"max_episode_steps": header.max_episode_steps, **header.game_kwargs}
-    space: Any = environment(header.env_id, header.game_kwargs).action_space
+    space = header.make().action_space
     played: list[tuple[int, Episode, Array]] = []
     for line, episode in games:
         try:
@@ -115,9 +113,7 @@ def _verdicts(header: Header, games: list[tuple[int, Episode]]) -> Iterator[Verd
             yield Verdict(line, episode.seed, str(error), episode)
     if not played:
         return
-    envs: Any = gym.make_vec(header.env_id, num_envs=len(played), **kwargs)
-    if header.adversary is not None:
-        envs = adversary(envs, header.adversary["player"], header.adversary["rate"])
+    envs = header.make(len(played))
     counts = np.array([len(actions) for _, _, actions in played])
     table = np.zeros((counts.max(), len(played)), np.int64)
     for i, (_, _, actions) in enumerate(played):

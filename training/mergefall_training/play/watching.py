@@ -42,10 +42,10 @@ from rich.text import Text
 from mergefall_training.files import check_folder
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
+from mergefall_training.play.match import Match, environment
 from mergefall_training.play.records import RECORDED, Episode, Header, RecordFile, actions_of, played, read_records
-from mergefall_training.play.workers import all_kwargs, environment, task
+from mergefall_training.play.workers import task
 from mergefall_training.progress import console, printable, progress_bar
-from mergefall_training.wrappers.adversary import adversary as with_adversary
 
 ARROWS = ("up", "down", "right", "left")
 CODES = dict(zip(("up", "right", "down", "left"), ARROW_CODES, strict=True)) | {"space": ord(" ")}
@@ -200,9 +200,8 @@ class Show:
     def of(cls, header: Header, seed: int) -> Show:
         """The game that a header's player plays from a seed."""
         player = make(header.player, **header.options)
-        job = task(player, header.env_id, header.env_kwargs, header.max_episode_steps, header.adversary)
-        game = {name: getattr(job, name) for name in ("env_id", "env_kwargs", "max_episode_steps", "adversary")}
-        return cls(replace(header, **game), seed, job.player)
+        match = Match.read(**header.said())
+        return cls(replace(header, **match.said()), seed, task(player, match).player)
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:
@@ -220,10 +219,7 @@ class Show:
 
     def environment(self, render_mode: str) -> gym.Env[Any, Any]:
         """The environment of the game, with its adversary."""
-        header, against = self.header, self.header.adversary
-        shown = {"render_mode": render_mode, "max_episode_steps": header.max_episode_steps}
-        env = environment(header.env_id, header.game_kwargs, **shown)
-        return env if against is None else with_adversary(env, against["player"], against["rate"])
+        return self.header.make(render_mode=render_mode)
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
@@ -404,11 +400,10 @@ class Session:
 
     def __init__(self, env_id: str, kwargs: Options, seed: int | None, adviser: str | Options | None = None) -> None:
         self.game = game_of(env_id)
-        wrapped: Any = environment(env_id, kwargs, render_mode="ansi")
-        self.env_id, self.kwargs = wrapped.spec.id, all_kwargs(wrapped, kwargs)
-        self.env: Any = wrapped.unwrapped
-        usual = ADVISERS.get(self.env_id, ADVISERS[self.game.name])
-        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.kwargs))
+        self.match = Match.read(env_id, kwargs)
+        self.env: Any = environment(self.match.env_id, self.match.env_kwargs, render_mode="ansi").unwrapped
+        usual = ADVISERS.get(self.match.env_id, ADVISERS[self.game.name])
+        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.match.env_kwargs))
         keys = getattr(self.env, "get_keys_to_action", None)
         self._keys: dict[tuple[int, ...], int] = keys() if keys else {}
         self.cursor = None if keys else Cursor(self.env)
@@ -478,7 +473,7 @@ class Session:
     def _route(self) -> str:
         """The keys that the adviser would press until the turn ends."""
         names, keys, state = action_names(self.env.rules), [], None
-        env: Any = environment(self.env_id, self.kwargs).unwrapped  # not `self.env`, which draws what it plays
+        env = self.match.make().unwrapped  # not `self.env`, which draws what it plays
         env.restore_state(self.env.clone_state())
         observation, info = self.step.observation, self.step.info
         while info[self.game.turns] == self.step.info[self.game.turns] and len(keys) < LONGEST_ROUTE:
@@ -535,7 +530,7 @@ def play(
     if not screen.interactive:
         raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
     with ExitStack() as opened:
-        header = Header(BY_HAND, {}, session.env_id, session.kwargs, None, __version__)
+        header = Header(player=BY_HAND, options={}, package=__version__, **session.match.said())
         file = opened.enter_context(RecordFile(out, header)) if out else None
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")

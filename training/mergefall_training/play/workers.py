@@ -5,8 +5,6 @@ An episode is a function of a task and a seed. This module maps that function ov
 
 from __future__ import annotations
 
-import inspect
-import json
 import math
 import multiprocessing
 import os
@@ -20,32 +18,27 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import Any, TypeAlias
 
 import cloudpickle
-import gymnasium as gym
 import numpy as np
-from gymnasium.envs.registration import load_env_creator
-from gymnasium.error import DependencyNotInstalled
-from gymnasium.error import Error as GymnasiumError
-from mergefall.checks import integer, known, near
+from mergefall.checks import integer
 from mergefall.games import ENVIRONMENTS, game_of, games, take
-from mergefall.imports import import_extra, load, strings_in
+from mergefall.imports import import_extra, strings_in
 from mergefall.threads import cores
-from mergefall.typing import Array, Environment, Options
+from mergefall.typing import Array
 from mergefall_baselines import Player, Trajectory, make, play_in_env
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Step, name_of_player, steps
 from mergefall_baselines.registry import added, adopt, player_of
 
+from mergefall_training.play.match import Match, environment
 from mergefall_training.play.preferences import player_of_model
 from mergefall_training.play.records import RECORDED, Episode, played
-from mergefall_training.wrappers.adversary import adversary as with_adversary
-from mergefall_training.wrappers.adversary import arguments
 
 WORTH = 4.0  # seconds that workers must save: they take some to start
 PART = 0.5  # seconds of games that a worker gets at a time
@@ -57,28 +50,16 @@ MAIN_GUARD = "in a script, call this under `if __name__ == '__main__':`, because
 
 @dataclass(frozen=True)
 class Task:
-    """A player in an environment, perhaps against an adversary: enough to play the episode of any seed."""
+    """A player in a match: enough to play the episode of any seed."""
 
     player: Player
-    env_id: str
-    env_kwargs: dict[str, Any]
-    max_episode_steps: int | None
-    adversary: dict[str, Any] | None = None
-
-    @cached_property
-    def _opponent(self) -> Player:
-        # Made once: a network takes longer to read than a game to play.
-        assert self.adversary is not None
-        return player_of(self.adversary["player"])
-
-    def opposed(self, env: Environment) -> Any:
-        """A single or batched environment with the task's adversary in it."""
-        return env if self.adversary is None else with_adversary(env, self._opponent, self.adversary["rate"])
+    match: Match
 
     @property
     def _together(self) -> bool:
         """Whether an opponent decides too, which is fastest for many matches at once."""
-        return self.env_id in ENVIRONMENTS and game_of(self.env_id).matches and isinstance(self.player, KernelPlayer)
+        env_id = self.match.env_id
+        return env_id in ENVIRONMENTS and game_of(env_id).matches and isinstance(self.player, KernelPlayer)
 
     def episodes(self, seeds: Sequence[int]) -> Generator[Episode]:
         """The episodes from ``reset(seed=seed)``, each as it ends."""
@@ -97,10 +78,9 @@ class Task:
 
     def trajectory(self, seed: int, cap: int | None = None) -> Trajectory:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
-        cap = self.max_episode_steps if cap is None else cap
-        if self.adversary is None:
-            return self.player.play(self.env_id, seed, self.env_kwargs, cap)
-        return play_in_env(self.player, self.env_id, seed, self.env_kwargs, cap, self.opposed)
+        match = self.match
+        where = match.env_id, seed, match.env_kwargs, match.max_episode_steps if cap is None else cap
+        return self.player.play(*where) if match.plain else play_in_env(self.player, *where, match.around)
 
     def pack(self) -> bytes:
         """The task as bytes for another process; raises ValueError if the player cannot be pickled.
@@ -111,14 +91,14 @@ class Task:
         player: Any = self.player
         if player.made_as is not None:
             player = player.made_as, {**player.options, **player.functions}
-        parts = self.env_id, self.env_kwargs, self.max_episode_steps, self.adversary
-        names = set(strings_in([player if isinstance(player, tuple) else (), *parts]))
+        match = self.match.said()
+        names = set(strings_in([player if isinstance(player, tuple) else (), match]))
         heuristics = {
             game.name: {name: heuristic for name, heuristic in game.library().added().items() if name in names}
             for game in games().values()
         }
         try:
-            return cloudpickle.dumps(((added(names), heuristics), player, *parts))
+            return cloudpickle.dumps((added(names), heuristics, player, Match(**match)))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             name = name_of_player(self.player)
             raise ValueError(f"{name} cannot be sent to other processes; workers=1 uses only this one") from error
@@ -127,14 +107,14 @@ class Task:
 @lru_cache(maxsize=1)
 def unpack_task(packed: bytes) -> Task:
     """The task that `Task.pack` returned as bytes."""
-    (factories, heuristics), player, env_id, kwargs, *others = pickle.loads(packed)
+    factories, heuristics, player, match = pickle.loads(packed)
     adopt(factories)
     for name, those in heuristics.items():
         games()[name].library().adopt(those)
     if isinstance(player, tuple):
         name, options = player
-        player = _in_rules(make(name, **options), environment(env_id, kwargs), kwargs)
-    return Task(player, env_id, kwargs, *others)
+        return task(make(name, **options), match)
+    return Task(player, match)
 
 
 Work: TypeAlias = Callable[[Task, Sequence[int]], Iterable[Any]]  # `Task.episodes` or `Task.trajectories`
@@ -147,76 +127,18 @@ def _played(packed: bytes, work: Work, seeds: Sequence[int]) -> list[Any]:
     return list(work(job, seeds))
 
 
-def task(
-    player: Any,
-    env_id: str,
-    env_kwargs: Options | None,
-    max_episode_steps: int | None,
-    adversary: Options | None = None,
-) -> Task:
-    """A task whose parts fit together, with the defaults of the environment and of the adversary filled in.
+def task(player: Any, match: Match) -> Task:
+    """A player under the rules of a match; `player`: what `registry.player_of` takes.
 
-    `player`: what `registry.player_of` takes.
-
-    Raises ValueError if the environment does not exist, does not take the kwargs, or has other rules than the player,
-    and for arguments that `mergefall_training.wrappers.adversary` does not take.
+    Raises ValueError for a player of other rules, or of another game.
     """
-    kwargs = dict(env_kwargs or {})
-    if max_episode_steps is not None:
-        max_episode_steps = integer("max_episode_steps", max_episode_steps, 1)
-    env = environment(env_id, kwargs, max_episode_steps=max_episode_steps)
-    against = None if adversary is None else arguments(adversary)
-    if against is not None:
-        with_adversary(env, **against)  # raises what games would raise
-    env.close()
-    spec: Any = env.spec
-    # Players know ids without "mergefall:". The prefix of another package stays: worker processes must import it.
-    plain_id = spec.id if spec.namespace == "mergefall" else env_id
-    kwargs = all_kwargs(env, kwargs)
-    player = _in_rules(player_of(player), env, kwargs)
-    if against is not None and against["rate"] == 0:
-        against = None  # the plain game, draw by draw, which compiled loops can play
-    if against is None and isinstance(player, KernelPlayer):
-        rules = player.form.rules_of(plain_id, kwargs)  # raises for an environment of another game
+    env = environment(match.env_id, match.env_kwargs)
+    player = player_of_model(player_of(player), env, match.env_kwargs).with_rules(match.env_kwargs)
+    if match.adversary is None and isinstance(player, KernelPlayer):
+        rules = player.form.rules_of(match.env_id, match.env_kwargs)  # raises for an environment of another game
         if player.heuristic is not None:
             player.heuristic.check_size(rules.rows, rules.cols)
-    return Task(player, plain_id, kwargs, spec.max_episode_steps, against)
-
-
-def _in_rules(player: Player, env: gym.Env[Any, Any], kwargs: Options) -> Player:
-    """A player that knows the rules of an environment, which `kwargs` says in full."""
-    return player_of_model(player, env, kwargs).with_rules(kwargs)
-
-
-def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:
-    """``gym.make`` with Gymnasium's `options`; raises ValueError for bad `kwargs`, also for those of no JSON type."""
-    for name, value in kwargs.items():
-        try:
-            json.dumps(value)
-        except TypeError:
-            expected = "JSON types, as records hold them; a player is a name or a mapping of `player` and options"
-            raise ValueError(f"{name} is {value!r}; expected {expected}") from None
-    try:
-        if ":" in env_id:  # Gymnasium imports the module, but does not know where else to look
-            load(env_id.partition(":")[0])
-        return gym.make(env_id, **options, **kwargs)
-    except DependencyNotInstalled:
-        raise
-    except (GymnasiumError, ImportError, TypeError) as error:
-        entry: Any = gym.registry.get(env_id.removeprefix("mergefall:"))
-        if entry is not None and entry.id in ENVIRONMENTS:
-            known(env_id, kwargs, inspect.signature(load_env_creator(entry.entry_point)).parameters)
-        meant = near(f"mergefall/{env_id.rpartition('/')[2]}", [one for one in ENVIRONMENTS if one != env_id])
-        reason = meant.removeprefix("; ") or error
-        raise ValueError(f"no environment {env_id!r} with kwargs {dict(kwargs)}: {reason}") from error
-
-
-def all_kwargs(env: gym.Env[Any, Any], kwargs: Options) -> dict[str, Any]:
-    """All arguments of an environment that was made with `kwargs`, but for how it is shown: with the defaults."""
-    parameters = inspect.signature(type(env.unwrapped)).parameters.values()
-    spec: Any = env.spec
-    values = {p.name: p.default for p in parameters if p.default is not p.empty} | spec.kwargs | dict(kwargs)
-    return {name: value for name, value in values.items() if name != "render_mode"}
+    return Task(player, match)
 
 
 def spread(
@@ -259,8 +181,9 @@ def _seconds_of_a_game(task: Task, seed: int) -> float:
     cap, begun = 1, perf_counter()
     while perf_counter() - begun < LOOK:
         start = perf_counter()
-        length = len(task.trajectory(seed, min(cap, task.max_episode_steps or cap)))
-        if length < cap or length == task.max_episode_steps:
+        most = task.match.max_episode_steps
+        length = len(task.trajectory(seed, min(cap, most or cap)))
+        if length < cap or length == most:
             return perf_counter() - start
         cap *= 4
     return math.inf
@@ -288,9 +211,8 @@ def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
 
     The `seconds` of a game are its share of the total time, those of a match of the player's own decisions.
     """
-    player, n = job.player, len(seeds)
-    game, kwargs = game_of(job.env_id), {name: v for name, v in job.env_kwargs.items() if name != "render_mode"}
-    envs = job.opposed(gym.make_vec(job.env_id, num_envs=n, max_episode_steps=job.max_episode_steps, **kwargs))
+    player, n, game = job.player, len(seeds), game_of(job.match.env_id)
+    envs = job.match.make(n)
     playing = np.arange(n)  # games that are not over; the others are stepped too, but ignored
     actions, table, seconds = np.zeros(n, np.int64), np.empty((1024, n), np.uint16), 0.0
     memories = [player.start(seed) for seed in seeds]

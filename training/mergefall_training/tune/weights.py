@@ -27,6 +27,7 @@ from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 
 from mergefall_training.files import LineFile, made
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
@@ -115,24 +116,25 @@ def tune(
     spec = _spec_of(begin, options.get("heuristic"))
     every = weights_of(spec)
     start = {choice("weight", name, every): every[name] for name in only or every}
-    job = task(begin, env_id, env_kwargs, max_episode_steps)
+    match = Match.read(env_id, env_kwargs, max_episode_steps)
+    job = task(begin, match)
     header = {
         "format": "mergefall tuning",
         "version": 1,
         "player": player,
         "options": {**options, "heuristic": spec},
         "weights": list(start),
-        "env_id": job.env_id,
-        "env_kwargs": job.env_kwargs,
-        "max_episode_steps": job.max_episode_steps,
+        "env_id": match.env_id,
+        "env_kwargs": match.env_kwargs,
+        "max_episode_steps": match.max_episode_steps,
         "settings": asdict(climb),
         "package": __version__,
-        "code": code_of(player, {**options, "heuristic": spec}, job.env_kwargs),
+        "code": code_of(player, {**options, "heuristic": spec}, match.env_kwargs),
     }
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
         begun = perf_counter()
-        changed = make(player, **{**options, "heuristic": with_weights(spec, weights)}).with_rules(job.env_kwargs)
+        changed = make(player, **{**options, "heuristic": with_weights(spec, weights)}).with_rules(match.env_kwargs)
         seeds = range(seed, seed + games)
         results = [episode.result for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
         return WeightTrial(
