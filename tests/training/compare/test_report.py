@@ -38,7 +38,7 @@ WRONG = {
     "length 0": ({}, {"length": 0, "actions": ""}, {}, "records that do not hold"),
     "deep header": ({}, {}, {}, "a.jsonl: maximum recursion"),
     "curve": ({}, {}, {"games/runs/a/curve.jsonl": "nonsense\n"}, "curve.jsonl is not a file of evaluations"),
-    "deep results": ({}, {}, {"results.json": "[" * 20_000}, "results.json: maximum recursion"),
+    "deep results": ({}, {}, {"results.json": "[" * 20_000}, "results.json: its lists are nested too deeply"),
     "other results": ({}, {}, {"results.json": json.dumps(RESULTS)}, "holds no results of a comparison"),
 }
 
