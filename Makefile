@@ -26,7 +26,7 @@ $(VENV)/.players: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.developers: $(VENV)/.players
-	@echo "Adding what developers need: pytest, ruff, pyright, Ray, Jupyter."
+	@echo "Adding what developers need: pytest, ruff, pyright, Ray, nbmake."
 	$(PIP) -e ".[dev]"
 	touch $@
 

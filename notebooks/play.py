@@ -1,20 +1,20 @@
-"""Draw notebooks/play.gif, the animated picture of the README: a searcher plays 2048, a trained agent plays Tetris.
+"""Draw README.md's pictures: play.gif, games of 2048 and Tetris, and environments.png, a board of each environment.
 
-    python notebooks/play.py [--out notebooks/play.gif]
+    python notebooks/play.py
 
 It takes about a minute and needs the extra `render` (`pip install -e ".[render]"`).
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
+from mergefall.games import game_of
 from mergefall_baselines import make
 from PIL import Image, ImageDraw, ImageFont
 
@@ -23,6 +23,15 @@ HEIGHT, MARGIN, CAPTION = 420, 12, 34  # pixels
 COLOURS = 128
 CAPTIONS = ("2048: n-tuple network + expectimax", "Tetris: trained agent, no search")
 INK, PAPER = (40, 40, 46), (255, 255, 255)
+SHOWN_BY = {
+    "mergefall/Game2048-v0": "2048/expectimax",
+    "mergefall/Tetris-v0": "tetris/bcts",
+    "mergefall/SZTetris-v0": "tetris/sz-afterstate",
+    "mergefall/Quintris-v0": "quintris/expectimax",
+    "mergefall/TetrisKeys-v0": "tetris/keys",
+    "mergefall/TetrisVersus-v0": "tetris/keys",
+}
+STEPS = {"2048": 500, "tetris": 100, "keys": 400, "versus": 400}  # actions before a picture
 
 
 def frames_2048(seed: int) -> list[Any]:
@@ -54,38 +63,54 @@ def frames_tetris(seed: int) -> list[Any]:
     return frames
 
 
+def board(env_id: str, player: str, kwargs: dict[str, Any], options: dict[str, Any]) -> Any:
+    """A picture of a player's first game after some steps, or of its end if it ends before."""
+    env = gym.make(env_id, render_mode="rgb_array", **kwargs)
+    playing: Any = make(player, **options).with_rules(env.unwrapped.rules.__dict__)  # pyright: ignore
+    observation, _ = env.reset(seed=0)
+    state, over, step = playing.start(0), False, 0
+    while not over and step < STEPS[game_of(env_id).name]:
+        action, state = playing.predict(observation, state)
+        observation, _, terminated, truncated, _ = env.step(int(action))
+        over, step = terminated or truncated, step + 1
+    return env.render()
+
+
+def row(pictures: Sequence[Any], captions: Sequence[str], height: int, letters: int) -> Image.Image:
+    """Pictures at the same height, each above its caption."""
+    parts = [Image.fromarray(np.asarray(picture)) for picture in pictures]
+    parts = [
+        part.resize((round(part.width * height / part.height), height), Image.Resampling.LANCZOS) for part in parts
+    ]
+    width = sum(part.width for part in parts) + MARGIN * (len(parts) + 1)
+    page = Image.new("RGB", (width, height + 2 * MARGIN + CAPTION), PAPER)
+    draw, font, x = ImageDraw.Draw(page), ImageFont.load_default(size=letters), MARGIN
+    for part, caption in zip(parts, captions, strict=True):
+        page.paste(part, (x, MARGIN))
+        draw.text((x + part.width / 2, height + MARGIN + CAPTION / 2), caption, INK, font, anchor="mm")
+        x += part.width + MARGIN
+    return page
+
+
 def frame_of(env: Any, state: Any) -> Any:
     env.unwrapped.restore_state(state)
     return env.render()
 
 
-def side_by_side(left: Any, right: Any) -> Image.Image:
-    """Two frames at the same height, each above its caption."""
-    parts = [Image.fromarray(np.asarray(frame)) for frame in (left, right)]
-    parts = [
-        part.resize((round(part.width * HEIGHT / part.height), HEIGHT), Image.Resampling.LANCZOS) for part in parts
-    ]
-    width = sum(part.width for part in parts) + 3 * MARGIN
-    picture = Image.new("RGB", (width, HEIGHT + 2 * MARGIN + CAPTION), PAPER)
-    draw, font, x = ImageDraw.Draw(picture), ImageFont.load_default(size=17), MARGIN
-    for part, caption in zip(parts, CAPTIONS, strict=True):
-        picture.paste(part, (x, MARGIN))
-        draw.text((x + part.width / 2, HEIGHT + MARGIN + CAPTION / 2), caption, INK, font, anchor="mm")
-        x += part.width + MARGIN
-    return picture
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_suffix(".gif"))
-    asked = parser.parse_args()
-    pictures = [side_by_side(*pair) for pair in zip(frames_2048(seed=1), frames_tetris(seed=1), strict=True)]
+    folder = Path(__file__).parent
+    boards = [board(env_id, player, {}, {}) for env_id, player in SHOWN_BY.items()]
+    strip = row(boards, [env_id.partition("/")[2] for env_id in SHOWN_BY], 300, 26)
+    strip.quantize(COLOURS // 2).save(folder / "environments.png", optimize=True)
+    pictures = [
+        row(pair, CAPTIONS, HEIGHT, 17) for pair in zip(frames_2048(seed=1), frames_tetris(seed=1), strict=True)
+    ]
     some = np.concatenate([np.asarray(picture) for picture in pictures[::7]])  # no frame has all colours
     palette = Image.fromarray(some).quantize(COLOURS)
     frames = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     times = [1000 // FPS] * (len(frames) - 1) + [round(1000 * LAST_SECONDS)]
-    frames[0].save(asked.out, save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=True)
-    print(f"{asked.out}: {pictures[0].size}, {len(frames)} frames, {asked.out.stat().st_size:,} bytes")
+    gif = folder / "play.gif"
+    frames[0].save(gif, save_all=True, append_images=frames[1:], duration=times, loop=0, optimize=True)
 
 
 if __name__ == "__main__":

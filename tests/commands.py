@@ -55,8 +55,8 @@ def check_mergefall(arguments: list[str]) -> None:
     command = parsed(arguments)
     options = dict(command.keywords)
     if command.func is cli.compare:
-        for name in options["suite"]:
-            if not name.endswith(".jsonl"):
+        for name in cli.paths_in(options["suite"]):
+            if not name.endswith((".jsonl", ".yaml")):
                 suite = load_suite(name)
                 assert not options["game"] or suite.only(options["game"]).contests
     elif "who" in options and options["who"].player.partition("/")[0] in ("2048", "tetris", "quintris"):

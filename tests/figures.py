@@ -55,6 +55,7 @@ PAGES = [
 ]
 FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COMMITS = {"0.1.0": "bc93abe"}  # of versions, which have no tags
 UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 Record = dict[str, Any]
 Columns = Mapping[str, Callable[[Record], str]]
@@ -145,7 +146,7 @@ def difference(name: str) -> Callable[[Record], str]:
 
 def label(record: Record) -> str:
     about = [record["note"]] if "note" in record else []
-    about += [f"version {record['version']}"] if "version" in record else []
+    about += [f"version {record['version']}, commit {COMMITS[record['version']]}"] if "version" in record else []
     return record["label"] + (f" ({'; '.join(about)})" if about else "")
 
 
@@ -450,6 +451,10 @@ LUCK = {header: ADVERSARY[header] for header in ADVERSARY if header != "seeds"}
 # Tables of pages by name: columns, and the ids of records. In `short` a record has its label for them.
 EXTRACTS: dict[str, tuple[Columns, str]] = {
     "main": (WHO | MEAN | MS, MAIN),
+    "front": (
+        {"player": field("front"), "N": games, "mean [95 %]": ROWS["mean [95 %]"], "beside it": field("published")},
+        "league-strong-6 distill ways-2048-5min-distill attack-400-8 sz-evolved",
+    ),
     "main-rows": (ROWS | MS | {"full table": lambda record: f"`{record['question']}`"}, MAIN),
     "reproduced": (
         ROWS | {"games with 2048": rate("2048")} | PUBLISHED,

@@ -12,7 +12,7 @@ RECORDS = records()
 REQUIRED = {
     "figure": (
         "label player options env env_kwargs episodes seed figure mean unit command date",
-        "cap training_seed low high error interval decimals rates ms moves_per_second published note short again "
+        "cap training_seed low high error interval decimals rates ms moves_per_second published note short front again "
         "training size optimum ratio less more runs games matched pieces deaths open against trials",
     ),
     "hint": (

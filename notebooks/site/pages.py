@@ -20,20 +20,20 @@ import gymnasium as gym
 from bs4 import BeautifulSoup
 from gymnasium.envs.registration import load_env_creator
 from mergefall.games import ENVIRONMENTS, game_of
-from mergefall_baselines import make, players
+from mergefall_baselines import players
 from mergefall_baselines.registry import environment_of, factory_of, signature_of
 from mergefall_training.compare import compare, report
 from mergefall_training.manual import listed
 from PIL import Image
 from sphinx.ext.napoleon import Config, GoogleDocstring
 
+from notebooks.play import SHOWN_BY, board
 from notebooks.site import addresses
 from notebooks.site.staging import (
     MODULES,
     NAMED,
     OUT,
     ROOT,
-    SECTIONS,
     TRACKED,
     fenced,
     page_of,
@@ -54,7 +54,6 @@ OPTIONS = {
     "2048/symmetric": {"of": "2048/distill"},
     "2048/optimal": {"rows": 2, "cols": 3},
 }
-STEPS = {"2048": 500, "tetris": 100, "keys": 400, "versus": 400}  # actions before a picture
 
 # -- tracked text -----------------------------------------------------------------------------------------------------
 
@@ -78,8 +77,6 @@ def text_pages() -> None:
         for title in re.findall(r"<!-- readme: (.*) -->", text):
             text = text.replace(f"<!-- readme: {title} -->", readme(title, page))
         write(f"{page}.md", text)
-    parts = [f"## {title}\n\n{readme(title, page)}" for title, page in SECTIONS.items() if page == "quickstart"]
-    write("quickstart.md", "\n\n".join(["# Install and quick start", *parts]))
 
 
 def file_pages() -> None:
@@ -96,26 +93,19 @@ def file_pages() -> None:
 
 
 def picture(name: str, player: str, env_id: str | None = None) -> str:
-    """Draw a player's first game after some steps, or its end if it ends before; the picture's file."""
+    """Draw a player's first game (`board`); the picture's file."""
     options = OPTIONS.get(player, {})
     home, kwargs = environment_of(player, options)
-    env = gym.make(env_id or home, render_mode="rgb_array", **({} if env_id else kwargs))
-    playing = make(player, **options).with_rules(env.unwrapped.rules.__dict__)
-    observation, _ = env.reset(seed=0)
-    state, over, step = playing.start(0), False, 0
-    while not over and step < STEPS[game_of(env_id or home).name]:
-        action, state = playing.predict(observation, state)
-        observation, _, terminated, truncated, _ = env.step(int(action))
-        over, step = terminated or truncated, step + 1
+    drawn = board(env_id or home, player, {} if env_id else kwargs, options)
     content = BytesIO()
-    Image.fromarray(env.render()).quantize(64).save(content, "png", optimize=True)
+    Image.fromarray(drawn).quantize(64).save(content, "png", optimize=True)
     write(f"images/{name}.png", content.getvalue())
     return f"images/{name}.png"
 
 
 def environment_pages() -> None:
-    overview = readme("Environments", "environments/index")
-    for env_id, player in zip(ENVIRONMENTS, SHOWN_BY, strict=True):
+    overview = re.sub(r"!\[.*\n\n", "", readme("Environments", "environments/index"))  # each row has its picture
+    for env_id, player in SHOWN_BY.items():
         name, spec, env = env_id.partition("/")[2], gym.spec(env_id), gym.make(env_id)
         creator = class_of(spec)
         file = picture(f"environment-{name}", player, env_id)
@@ -249,9 +239,6 @@ def live_page() -> None:
         "games, and see what each thinks of its actions; or choose *you* as a player and play from the same seed."
     )
     write("live.md", f"# Watch and play\n\n{about}\n\n```{{raw}} html\n:file: live.html.txt\n```\n")
-
-
-SHOWN_BY = "2048/expectimax", "tetris/bcts", "tetris/sz-afterstate", "quintris/expectimax", "tetris/keys", "tetris/keys"
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ OUT = ROOT / "build" / "site-source"
 TRACKED = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
 # Tracked file -> its page, where that has another name. Every other Markdown file and every notebook is a page, too.
 RENAMED = {
-    "README.md": "quickstart",
+    "README.md": "index",
     "envs/README.md": "environments/reference",
     "baselines/README.md": "players/reference",
     "training/README.md": "training/reference",
@@ -35,14 +35,10 @@ RENAMED = {
 # Sections of README.md, and the page that shows each or stands for it.
 SECTIONS = {
     "Install": "quickstart",
-    "Quick start": "quickstart",
-    "From the shell": "quickstart",
-    "What it is good for": "index",
+    "Quick start": "index",
+    "Results": "index",
     "Environments": "environments/index",
-    "Players": "players/index",
     "Guides": "index",
-    "Results": "results/index",
-    "Develop": "contributing",
     "Cite and licence": "cite",
 }
 # Modules with a page each in the reference of the API.
@@ -113,7 +109,9 @@ def _staged_link(path: str, page: str, match: re.Match[str]) -> str:
     leads_to = page_of(full)
     if full == "README.md" and anchor:
         leads_to = {slug(title): page for title, page in SECTIONS.items()}.get(anchor[1:], "index")
-        anchor = anchor if leads_to == "quickstart" else ""
+        anchor = ""
+    if leads_to == page and not anchor:
+        return text
     suffix = ".ipynb" if full.endswith(".ipynb") else ".md"
     return f"[{text}]({relative(leads_to, page)}{suffix}{anchor or ''})" if leads_to else text
 
@@ -144,4 +142,4 @@ def readme(title: str, page: str) -> str:
     """A section of README.md for a page."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     (found,) = re.findall(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    return staged(found.strip(), "README.md", page)
+    return staged(found.strip("\n"), "README.md", page)

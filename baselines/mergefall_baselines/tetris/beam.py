@@ -57,7 +57,7 @@ class BeamSearch(KernelPlayer):
     goes on with three more pieces, drawn from the bag, `draws` times.
 
     The value of an action is the mean, over the draws, of the best node that it leads to; without draws, the value of
-    that node. An action that none of the last nodes goes back to has its value as a board after one placement, less
+    that node. An action from which no node of the last level comes has the value of the board right after it, less
     10⁶; a fatal one has −inf. Ties go to the lowest action. If all are fatal, the player takes the first legal one.
 
     Args:

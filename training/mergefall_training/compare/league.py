@@ -59,7 +59,7 @@ class LeagueResult(ContestResult):
         return "Elo", self.ratings[line.label], "Bayesian bootstrap"
 
     def results(self, player: str, opponent: str | None = None) -> Array:
-        """A player's results, 1 for a win and ½ for a draw, as agent and as opponent of another one, or of all."""
+        """A player's results in its matches against another one, or against all: 1 for a win, ½ for a draw."""
         own = [e.results for (one, other), e in self.matches.items() if one == player and opponent in (None, other)]
         away = [
             1 - e.results for (one, other), e in self.matches.items() if other == player and opponent in (None, one)

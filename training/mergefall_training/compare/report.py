@@ -50,8 +50,8 @@ def report(
         paths: folders that `compare` wrote into, files that `evaluate` wrote, run folders, and folders of runs. Of a
             run the page shows the curve, the configuration and its last evaluation, whose games are played again.
         out: the page to write.
-        replays: games of each player that can be watched: those of the first seeds that all players share. The best and
-            the worst game of each player follow.
+        replays: games of each player that can be watched, from the first seeds that all players share. Its best and its
+            worst game follow.
         values: positions of such a game at which the page shows what the player thinks of each action: the first and
             the last ones, half each.
         progress: whether to show progress bars.

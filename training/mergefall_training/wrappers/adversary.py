@@ -29,10 +29,10 @@ Spec = str | Options | Player  # a name, a mapping of a player and its options, 
 def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     """Let a player draw new tiles or pieces against the agent, each with probability `rate`, otherwise chance.
 
-    Of all possible draws after a move the adversary picks the one that makes the player's highest value lowest; ties go
-    to the first (2048: cells from the top left, 2 before 4; Tetris: the lowest piece id). So ``2048/minimax`` places
-    tiles like the minimizer of its own search; ``tetris/greedy`` picks the piece whose best placement is worst. In
-    Tetris the drawn piece is the last one shown, so with a preview the player must look that far
+    Of all draws that can follow a move, the adversary picks the one after which the best action has the lowest value;
+    ties go to the first (2048: cells from the top left, 2 before 4; Tetris: the lowest piece id). So ``2048/minimax``
+    places tiles like the minimizer of its own search; ``tetris/greedy`` picks the piece whose best placement is worst.
+    In Tetris the drawn piece is the last one shown, so with a preview the player must look that far
     (``tetris/two-tetrad``). The start of an episode is left to chance, and a bag deals only what it still holds.
 
     The environment's random stream decides whether the adversary draws, so a seed fixes everything: rate 0 gives the
