@@ -75,7 +75,7 @@ def test_calls_of_batches():
         (lambda: envs.reset(seed=[1, 2]), "list of 2; expected one for each of 3"),
         (lambda: envs.reset(seed=-1), "seed is -1"),
         (lambda: envs.reset(seed=[[], 1, 2]), r"seed is \[\]"),
-        (lambda: envs.restore_state(state[:2]), r"state is uint64\[2, 26\]; expected uint64\[3, 26\]"),
+        (lambda: envs.restore_state(state[:2]), r"state is uint64\[2, (\d+)\]; expected uint64\[3, \1\]"),
     ]:
         with pytest.raises(ValueError, match=message):
             call()
@@ -181,34 +181,31 @@ def test_illegal_actions_have_no_outcomes(env_id):
 
 
 of_2048, of_tetris = game2048.heuristic, tetris.heuristic
+WEIGHED = [
+    (make, name) for make, known in ((of_2048, game2048.HEURISTICS), (of_tetris, tetris.HEURISTICS)) for name in known
+]
+
+
+@pytest.mark.parametrize(("make", "name"), WEIGHED)
+def test_every_weight_is_refused_by_name(make, name):
+    with pytest.raises(ValueError, match=f"{name} has no 'typo'; it has ") as error:
+        make({"name": name, "typo": 1})
+    for weight in str(error.value).partition("it has ")[2].split(", "):
+        for value in ("x", float("nan"), float("inf"), 1e300, -1e101, 10**400, {"x": 1}, object()):
+            assert refused(lambda: make({"name": name, weight: value}), weight), (weight, value)  # noqa: B023
 
 
 @table(
     ("make", "spec", "message"),
     (of_2048, "snake", "no heuristic 'snake'; there are tile-order, monotone-smooth"),
     (of_2048, {"reward": 1}, "no heuristic None"),
-    (of_2048, {"name": "nneonneo", "mono": 1}, "no 'mono'; it has base, empty"),
-    (of_2048, {"name": "nneonneo", "sum": "11"}, "'sum' of nneonneo is '11'; expected a finite number"),
     (of_2048, {"name": "nneonneo", "sum": True}, "expected a finite number"),
-    (of_2048, {"name": "tile-order", "order": float("nan")}, "expected a finite number"),
-    (
-        of_2048,
-        {"name": "nneonneo", "empty": 1e39},
-        r"'empty' of nneonneo is 1e\+39; .*from -1e\+20 up to 1e\+20",
-    ),
     (
         of_2048,
         {"name": "nneonneo", "empty": np.float32(-2e20)},
-        r"'empty' of nneonneo is np\.float32\(-2e\+20\)",
+        r"'empty' of nneonneo is np\.float32\(-2e\+20\); .*from -1e\+20 up to 1e\+20",
     ),
-    (
-        of_2048,
-        {"name": "monotone-smooth", "max": 1e101},
-        r"'max' of monotone-smooth is 1e\+101; .*from -1e\+100 up to 1e\+100",
-    ),
-    (of_2048, {"name": "monotone-smooth", "max": 10**400}, "'max' of monotone-smooth is 1000"),
     (of_2048, {"name": "monotone-smooth", "max": np.complex128(1)}, "expected a finite number"),
-    (of_2048, {"name": "tile-order", "corner": 1e101}, "'corner' of tile-order"),
     (of_2048, {"name": "prairie-fire", "stages": [[11, {"penalty": 1e101}]]}, "'penalty' of prairie-fire"),
     (of_2048, {"name": "tile-order", "strict": 1}, "strict of tile-order is 1"),
     (
@@ -219,20 +216,12 @@ of_2048, of_tetris = game2048.heuristic, tetris.heuristic
     (of_2048, {"name": "prairie-fire", "stages": [[11, {}], [9, {}]]}, "is 9; expected an integer from 12"),
     (of_2048, {"name": "prairie-fire", "stages": [11]}, "expected .rank of the largest tile, weights"),
     (of_2048, {"name": "prairie-fire", "stages": [[True, {}]]}, "is True; expected an integer from 1"),
-    (of_2048, {"name": "prairie-fire", "stages": {"11": {}}}, "expected pairs .rank of the largest tile"),
     (of_2048, 3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
     (of_2048, "json:nothing", "there is no 'nothing' in json"),
     (of_2048, "no.such.module:h", r"names the module 'no.such.module'; there is none"),
     (of_2048, "json:decoder", "heuristic <module"),
     (of_2048, {"name": "json:dumps", "depth": 1}, "json:dumps has no 'depth'; it has none"),
     (of_2048, {"name": ["nneonneo"]}, r"no heuristic \['nneonneo'\]"),
-    (of_tetris, "low", "no heuristic 'low'; there are two-tetrad, open-enclosed"),
-    (of_tetris, {"holes": 1}, "no heuristic None"),
-    (of_tetris, {"name": "bcts", "diversity": 1}, "has no 'diversity'; it has landing_height"),
-    (of_tetris, {"name": "bcts", "holes": "1"}, "'holes' of bcts is '1'; expected a finite number"),
-    (of_tetris, {"name": "bcts", "holes": float("inf")}, "expected a finite number"),
-    (of_tetris, {"name": "bcts", "holes": 1e300}, r"'holes' of bcts is 1e\+300; .*from -1e\+100 up to 1e\+100"),
-    (of_tetris, {"name": "two-tetrad", "f4": -1e101}, "'f4' of two-tetrad"),
     (of_tetris, {"name": "bcts", "weights": "start"}, "has no 'weights'"),
     (of_tetris, {"name": "two-tetrad", "reading": "printed"}, "has no 'reading'"),
     (
@@ -240,7 +229,6 @@ of_2048, of_tetris = game2048.heuristic, tetris.heuristic
         {"name": "two-tetrad", "weights": "final"},
         "no weights 'final'; there are start, first-run, tuned",
     ),
-    (of_tetris, 3, "heuristic 3; expected a name, a mapping of its name and weights, a function"),
 )
 def test_heuristics(make, spec, message):
     with pytest.raises(ValueError, match=message):
