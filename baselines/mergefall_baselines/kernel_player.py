@@ -19,8 +19,8 @@ from typing import Any
 import numba
 import numpy as np
 from mergefall.chance import STREAM
-from mergefall.checks import number
-from mergefall.games import ENVIRONMENTS, game_of, rules_in
+from mergefall.checks import in_place, number
+from mergefall.games import rules_in
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Kernel, Observation, Options
@@ -28,7 +28,14 @@ from mergefall.words import split, stream_from_seed
 from numpy.typing import NDArray
 
 from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, signature_of, words_of
-from mergefall_baselines.player import Player, Trajectory, choose_unmasked, play_in_env
+from mergefall_baselines.player import (
+    NotFiniteError,
+    Player,
+    Trajectory,
+    check_values,
+    choose_unmasked,
+    play_in_env,
+)
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays at once
@@ -128,42 +135,16 @@ def deepen(
 
 @dataclass(frozen=True)
 class Form:
-    """A game as the shell of its players needs it."""
+    """The shell's part of a game, besides its rules."""
 
     rules: type[Any]  # of the environment
     memory_words: int  # of a player's memory: its random stream, then what it remembers
-    start: Kernel  # (state) begins an episode; the state's stream is set
     loop: Kernel  # made by `episode_loop`
     shift: int  # what an entry returns is a choice: an action, shifted by so many bits, with its details below
     entry: Callable[[Any, Any], Kernel]  # (signature of decision kernels, way) -> entry
     # The ways to hold the boards of some rules, the fastest first. A decision kernel is made for one.
     ways: Callable[[Any], tuple[Any, ...]]
-    # (Player's name, observation) -> (its parts, the rules that it shows, whether it is single).
-    read: Callable[[str, Observation], tuple[Any, dict[str, int], bool]]
-    states: Callable[[str, Any, Any], NDArray[np.uint64]]  # (player's name, parts, rules) -> uint64[n, words]
-    # (Player's name, values, state). Raises the error of values that are no decision, if they are none.
-    settle: Callable[[str, NDArray[np.float64], NDArray[np.uint64]], None]
-    figures: Callable[[NDArray[np.uint64]], dict[str, int]]  # of a state, by the names in `rules.figures`
-
-    def __reduce__(self) -> Any:
-        return _form, (self.rules.name,)
-
-    def rules_of(self, env_id: str, env_kwargs: Options | None) -> Any:
-        """The rules of an environment made with these arguments; raises ValueError for another game's environment."""
-        rules = rules_in(env_id, env_kwargs or {})
-        if not isinstance(rules, self.rules):
-            theirs = [one for one in ENVIRONMENTS if game_of(one) is self.rules]
-            keyed = self.rules.name == "tetris" and rules.by_keys
-            by_keys = "; 'tetris/keys' with the option of=NAME plays it by keys" if keyed else ""
-            raise ValueError(f"env_id is {env_id!r}; this player plays one of {', '.join(theirs)}{by_keys}")
-        return rules
-
-
-FORMS: dict[str, Form] = {}  # by `Rules.name`
-
-
-def _form(name: str) -> Form:
-    return FORMS[name]
+    loses: bool = True  # whether a legal action may be worth -inf: one that ends the game
 
 
 class KernelPlayer(Player):
@@ -332,16 +313,17 @@ class KernelPlayer(Player):
         It is not for matches, nor for players that decide in Python or have a time limit. The trajectory holds the
         first `KEPT` actions and counts all.
         """
-        rules = self._once((env_id, repr(env_kwargs)), lambda: self.form.rules_of(env_id, env_kwargs))
+        kwargs = env_kwargs or {}
+        rules = self._once((env_id, repr(kwargs)), lambda: rules_in(env_id, kwargs, self.form.rules))
         self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
         if not self.compiled or self.time_limit is not None or type(rules) is not self.form.rules:  # of a match
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
-        state = rules.new_states(1)[0]
-        state[STREAM] = stream_from_seed(seed)
-        self.form.start(state)
+        states = rules.new_states(1)
+        states[0, STREAM] = stream_from_seed(seed)
+        rules.kernels.begin(states, np.zeros(1, np.int64), rules.pool(None), True)
         with self._lock:
-            actions, length, terminated = self._play_from(state, rules, seed, max_episode_steps)
-        return Trajectory(seed, actions, terminated, self.form.figures(state), length)
+            actions, length, terminated = self._play_from(states[0], rules, seed, max_episode_steps)
+        return Trajectory(seed, actions, terminated, rules.figures_of(states[0]), length)
 
     # -- decisions and episodes ---------------------------------------------------------------------------------------
 
@@ -349,10 +331,11 @@ class KernelPlayer(Player):
         self, observation: Observation, state: Any, episode_start: Any
     ) -> tuple[Any, NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64], bool]:
         """(rules, states, memory, empty values, whether it is one observation without a batch)."""
-        parts, shown, single = self.form.read(self.name, observation)
-        self._check_rules(shown, "the observation shows")
-        rules = self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
-        states = self.form.states(self.name, parts, rules)
+        with in_place(self.name):
+            batch, shown, single = self.form.rules.read(observation)
+            self._check_rules(shown, "the observation shows")
+            rules = self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
+            states = rules.states(batch)
         memory = self._memory(state, len(states), episode_start)
         return rules, states, memory, np.empty((len(states), rules.n_actions)), single
 
@@ -362,15 +345,17 @@ class KernelPlayer(Player):
         rules, states, memory, values, single = self._asked(observation, state, episode_start)
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
-        self._settle(states, values, actions)
+        self._settle(rules, states, values, actions)
         return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
-    def _settle(self, states: Array, values: Array, actions: NDArray[np.int64]) -> None:
+    def _settle(self, rules: Any, states: Array, values: Array, actions: NDArray[np.int64]) -> None:
         """Raises what a user's function raised, and NotFiniteError if some values are no decision."""
         self._check_heuristic()
-        for i in np.flatnonzero(actions < 0):
-            self.form.settle(self.name, values[i], states[i])
-            actions[i] = UNDECIDED - actions[i]
+        unsettled = np.flatnonzero(actions < 0)
+        check_values(self.name, values[unsettled])
+        if not self.form.loses and not rules.observed(states[unsettled])[1].all():
+            raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
+        actions[unsettled] = UNDECIDED - actions[unsettled]
 
     def _decide(
         self,
@@ -447,7 +432,7 @@ class KernelPlayer(Player):
             kept.append(actions[: min(count, max(0, KEPT - length))])
             length += count
             if status <= UNDECIDED:
-                self.form.settle(self.name, values, state)
+                self._settle(rules, state[None], values[None], np.array([status]))
             elif status == ILLEGAL:
                 raise ValueError(
                     f"{self.name} chose action {actions[count - 1]}, which is illegal; expected a legal one"

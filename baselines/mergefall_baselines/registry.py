@@ -17,7 +17,6 @@ from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
 from mergefall.typing import Options
 
-from mergefall_baselines.kernel_player import FORMS
 from mergefall_baselines.player import OfPredictor, Player
 
 Factory = Callable[..., Any]
@@ -80,13 +79,12 @@ def signature_of(name: str) -> inspect.Signature:
     """The options of a player, as the signature of its factory: `rules` stands there as the game's rules."""
     factory = factory_of(name)
     options = list(inspect.signature(factory).parameters.values())
-    home = home_of(name)
-    forms = [form for form in FORMS.values() if home and game_of(home) is form.rules]
-    form = getattr(factory, "form", None) or next(iter(forms), None)  # its class may play another game than its name
-    if form and options and options[-1].name == "rules":  # **rules
+    home, form = home_of(name), getattr(factory, "form", None)
+    game = form.rules if form else home and game_of(home)  # a player's class may play another game than its name
+    if game and options and options[-1].name == "rules":  # **rules
         rules = options.pop()
         options += [
-            rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in form.rules.arguments("players")
+            rules.replace(name=rule, kind=rules.KEYWORD_ONLY, default=None) for rule in game.arguments("players")
         ]
     return inspect.Signature(options)
 

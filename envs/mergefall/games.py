@@ -73,16 +73,22 @@ def game_of(env_id: str) -> type[GameRules]:
     return import_module(f"{found.package}.rules").Rules  # late: `import mergefall` loads no game
 
 
-def rules_in(env_id: str, env_kwargs: Options) -> Any:
-    """The rules of the environment that ``gymnasium.make(env_id, **env_kwargs)`` makes; None if it has none.
+def rules_in(env_id: str, env_kwargs: Options, game: type[GameRules]) -> Any:
+    """The rules of the environment that ``gymnasium.make(env_id, **env_kwargs)`` makes.
 
-    >>> rules_in("mergefall/SZTetris-v0", {"rows": 10}).pieces
+    Raises ValueError if its game is not `game`.
+
+    >>> rules_in("mergefall/SZTetris-v0", {"rows": 10}, game_of("mergefall/Tetris-v0")).pieces
     'sz'
     """
     spec: Any = gym.spec(env_id.rpartition(":")[2])
     kind = getattr(load_env_creator(spec.entry_point), "rules_type", None)
     kwargs = {name: value for name, value in {**spec.kwargs, **env_kwargs}.items() if name not in NO_RULES}
-    return None if kind is None else kind(**kwargs)
+    if kind is None or not issubclass(kind, game):
+        theirs, keyed = [one for one in ENVIRONMENTS if game_of(one) is game], game.name == "tetris" and kind
+        by_keys = "; 'tetris/keys' with the option of=NAME plays it by keys" if keyed and kind.by_keys else ""
+        raise ValueError(f"env_id is {env_id!r}; expected the game of {', '.join(theirs)}{by_keys}")
+    return kind(**kwargs)
 
 
 @cache

@@ -66,6 +66,9 @@ class GameRules:
     n_actions: Any  # a property
     observations: Any  # (states uint64[n, words]) -> what players see of them, a batch of observations
     states: Any  # its inverse: (observations) -> states that show them; raises ValueError for what no game shows
+    # A class method: (one observation or a batch) -> (a batch, the arguments that its shape shows, whether it was one).
+    read: Any
+    figures_of: Any  # (state) -> the numbers named in `figures`
     view: Any  # (kind "planes" or "flat", observations) -> float32[n, …] of 0 and 1, for `mergefall.wrappers`
     _blank_states: Any  # (count) -> states of games that have not begun, without random streams
     _start: Any  # (checked `reset` options) -> a start, a row for the kernel `begin`

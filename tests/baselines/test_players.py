@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from mergefall import game2048, tetris
 from mergefall.game2048 import board as rules
+from mergefall.game2048.rules import PLAYED_RANK
 from mergefall.games import each, home_of, stack, take
 from mergefall.kernels import kernel
 from mergefall.tetris import from_text
@@ -23,7 +24,7 @@ from mergefall_baselines.game2048.mcts import Mcts
 from mergefall_baselines.game2048.minimax import minimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import SHIPPED, ntuple
-from mergefall_baselines.game2048.player import FORM, MAX_RANK, pick
+from mergefall_baselines.game2048.player import FORM, pick
 from mergefall_baselines.game2048.simple import Random
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import NotFiniteError
@@ -471,7 +472,7 @@ def test_rules_come_from_the_environment_and_may_not_differ(name, mine, theirs, 
     ):
         with pytest.raises(ValueError, match=rf"{rule}={ours}.*{rule}="):
             call()
-    with pytest.raises(ValueError, match="this player plays one of mergefall/"):
+    with pytest.raises(ValueError, match="expected the game of mergefall/"):
         player.play(TETRIS if env_of(name) == G2048 else G2048, 0)
 
 
@@ -481,14 +482,14 @@ EMPTY = np.zeros((20, 10), dtype=int)
 @pytest.mark.parametrize(
     ("observation", "message"),
     [
-        (np.ones((4, 4)), "expected integer ranks"),
-        (np.ones(16, dtype=int), "expected integer ranks"),
-        ([[1, -1], [0, 1]], "ranks from -1 to 1"),
-        (np.full((6, 6), MAX_RANK + 1), f"expected 0 to {MAX_RANK}"),
-        ([[[[1]]]], "expected integer ranks"),
-        (np.ones((2, 7), dtype=int), "cols is 7"),
+        (np.ones((4, 4)), "float64; expected integer ranks"),
+        (np.ones(16, dtype=int), "shape .16,.; expected"),
+        ([[1, -1], [0, 1]], "rank -1; expected"),
+        (np.full((6, 6), PLAYED_RANK + 1), f"expected .* 0 to {PLAYED_RANK}"),
+        ([[[[1]]]], r"shape .1, 1, 1, 1.; expected"),
+        (np.ones((2, 7), dtype=int), r"shape .2, 7.; expected"),
         ([[1, 1], [1]], "rows of different lengths"),
-        ({}, "expected integer ranks"),
+        ({}, r"shape ..; expected"),
         ({"board": EMPTY}, "observation has board; expected board, piece"),
         ({"board": EMPTY, "piece": 0, "hold": 1}, "hold is True with preview=0"),
         ({"board": EMPTY, "piece": 0, "next": 1}, "observation has board, piece, next; expected"),

@@ -193,5 +193,6 @@ class Symmetric(KernelPlayer):
 
     def board_values(self, observation: Observation) -> NDArray[np.float64]:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""
-        ranks, _, _ = FORM.read(self.name, observation)
-        return self._judge(ranks.astype(np.uint8).reshape(-1, *ranks.shape[-2:]))[1].reshape(ranks.shape[:-2])
+        boards, _, single = FORM.rules.read(observation)
+        values = self._judge(boards)[1]
+        return values[0] if single else values

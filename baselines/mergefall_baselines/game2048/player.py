@@ -1,4 +1,4 @@
-"""2048 for `KernelPlayer`: how observations become states, and the entry that calls its decision kernels."""
+"""2048 for `KernelPlayer`: the entry that calls its decision kernels."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.checks import array
 from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Array, Kernel, Observation
+from mergefall.typing import Kernel
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numpy.typing import NDArray
 
 from mergefall_baselines.entry import call, settings_at
 from mergefall_baselines.kernel_player import (
-    FORMS,
     GO_ON,
     ILLEGAL,
     OUTGROWN,
@@ -27,10 +25,8 @@ from mergefall_baselines.kernel_player import (
     episode_loop,
     has_nonsense,
 )
-from mergefall_baselines.player import NotFiniteError, check_values
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
-MAX_RANK = 57  # the next ones may merge past int64 on 6×6, where a move makes 18 merges
 
 
 class Boards(NamedTuple):
@@ -85,53 +81,17 @@ def _entry(signature: Any, bounded: bool) -> Kernel:
     return entry
 
 
-def _read(name: str, observation: Observation) -> tuple[Array, dict[str, int], bool]:
-    """(the ranks, the sizes, whether there is no batch); raises ValueError for anything else."""
-    expected = "integer ranks (rows, cols), or a batch (n, rows, cols)"
-    ranks = array(f"{name}: observation", observation, expected)
-    if ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
-        raise ValueError(
-            f"{name} got an observation of shape {ranks.shape} and dtype {ranks.dtype}; expected {expected}"
-        )
-    if ranks.astype(np.uint64).max(initial=0) > MAX_RANK:  # so are ranks below 0
-        raise ValueError(f"{name} got ranks from {ranks.min()} to {ranks.max()}; expected 0 to {MAX_RANK}")
-    return ranks, {"rows": ranks.shape[-2], "cols": ranks.shape[-1]}, ranks.ndim == 2
-
-
-def _states(name: str, ranks: Array, rules: Rules) -> NDArray[np.uint64]:
-    states = board.new_states(ranks.size // (rules.rows * rules.cols), rules.rows, rules.cols)
-    board.cells_of(states, rules.rows, rules.cols)[:] = ranks
-    return states
-
-
 def boards_of(rules: Rules, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
     """The boards in states uint64[n, words], uint8[n, rows, cols]."""
     return np.ascontiguousarray(rules.observations(states))
 
 
-def _settle(name: str, values: NDArray[np.float64], state: NDArray[np.uint64]) -> None:
-    """Raises NotFiniteError if an action is worth NaN or +inf, or all legal actions -inf."""
-    check_values(name, values)
-    rows, cols, _ = board.shape_of.py_func(state)
-    if board.legal_mask(board.flat_cells.py_func(state, rows, cols), rows, cols):
-        raise NotFiniteError(f"{name} values every legal action at -inf; expected a finite number")
-
-
-def _figures(state: NDArray[np.uint64]) -> dict[str, int]:
-    rows, cols, _ = board.shape_of.py_func(state)
-    return {"score": int(state[board.SCORE]), "max_tile": 1 << int(board.cells_of(state, rows, cols).max())}
-
-
-FORM = FORMS["2048"] = Form(
+FORM = Form(
     rules=Rules,
     memory_words=1,
-    start=board.start,
     loop=episode_loop(_turn, 0),
     shift=0,
     entry=lambda signature, boards: _entry(signature, boards.kind != "wide"),
     ways=_ways,
-    read=_read,
-    states=_states,
-    settle=_settle,
-    figures=_figures,
+    loses=False,
 )

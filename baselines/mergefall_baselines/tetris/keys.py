@@ -26,20 +26,17 @@ from numpy.typing import NDArray
 
 from mergefall_baselines.entry import ENTRY_TYPE, call
 from mergefall_baselines.kernel_player import (
-    FORMS,
     GO_ON,
     OVER,
     Form,
     KernelPlayer,
     episode_loop,
 )
-from mergefall_baselines.player import check_values
 from mergefall_baselines.registry import of_game, player_of, without_memory
 from mergefall_baselines.tetris.memory import MEMORY
-from mergefall_baselines.tetris.player import STATE_FORM, reader, states_of
+from mergefall_baselines.tetris.player import STATE_FORM
 
 U = np.uint64
-FIGURES = {"score": words.SCORE, "lines": words.LINES, "pieces": words.PIECES, "attack": words.ATTACK}
 MARK, PRESSED, ROUTE, KEYS_MEMORY = MEMORY, MEMORY + 1, MEMORY + 2, MEMORY + 6  # after what the other player remembers
 
 
@@ -49,23 +46,13 @@ def _turn(state, key):
     return OVER if over else GO_ON
 
 
-@kernel
-def _start(state):
-    game.begin(state, np.empty((0, 1), U), True)
-
-
-FORM = FORMS["keys"] = Form(
+FORM = Form(
     rules=Rules,
     memory_words=KEYS_MEMORY,
-    start=_start,
     loop=episode_loop(_turn, 0),
     shift=0,
     entry=STATE_FORM.entry,
     ways=lambda rules: (rules,),
-    read=reader(game.STORAGE),
-    states=states_of,
-    settle=lambda name, values, state: check_values(name, values),
-    figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
 )
 
 

@@ -1,4 +1,4 @@
-"""Tetris for `KernelPlayer`: how observations become states, and the entry that calls its decision kernels.
+"""Tetris for `KernelPlayer`: the entry that calls its decision kernels.
 
 Their choice is a placement, packed as in `mergefall.tetris.placements`; their memory is that of `memory.py`.
 
@@ -10,26 +10,21 @@ not shown the last piece of the queue, except where the first piece of the queue
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.checks import array, in_place
-from mergefall.games import batch_of_one
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest
-from mergefall.tetris.rules import PieceRules, Rules
-from mergefall.typing import Array, Kernel, Observation
+from mergefall.tetris.rules import Rules
+from mergefall.typing import Kernel
 from mergefall.words import draw
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
-from numpy.typing import NDArray
 
 from mergefall_baselines.entry import call, settings_at
 from mergefall_baselines.kernel_player import (
-    FORMS,
     GO_ON,
     OVER,
     UNDECIDED,
@@ -37,11 +32,9 @@ from mergefall_baselines.kernel_player import (
     episode_loop,
     has_nonsense,
 )
-from mergefall_baselines.player import check_values
 from mergefall_baselines.tetris.memory import COUNTS, MEMORY, observe
 
 U = np.uint64
-FIGURES = {"score": game.SCORE, "lines": game.LINES, "pieces": game.PIECES}
 
 
 @kernel
@@ -99,31 +92,6 @@ def _entry(signature: Any) -> Kernel:
     return entry
 
 
-def reader(above: int = 0) -> Callable[..., tuple[dict[str, Array], dict[str, Any], bool]]:
-    """`Form.read` of a game that shows `above` rows above the field. In a match, players look at their own side."""
-
-    def read(name: str, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
-        if not isinstance(observation, Mapping) or "board" not in observation:
-            raise ValueError(f"{name} got {observation!r}; expected a mapping with board, piece and more")
-        parts = {n: array(f"{name}: {n}", part, "integers") for n, part in observation.items() if n != "opponent"}
-        board, preview = parts["board"], parts.get("queue", np.empty(0)).shape[-1:]
-        if board.ndim not in (2, 3):
-            raise ValueError(f"{name} got a board of shape {board.shape}; expected [rows, cols] or [n, rows, cols]")
-        if not preview or not preview[0]:
-            parts.pop("queue", None)
-        shown = {"cols": board.shape[-1], "rows": board.shape[-2] - above, "preview": (*preview, 0)[0]}
-        single = board.ndim == 2
-        return batch_of_one(parts) if single else parts, shown | {"hold": "hold" in parts}, single
-
-    return read
-
-
-def states_of(name: str, parts: dict[str, Array], rules: PieceRules) -> NDArray[np.uint64]:
-    """`Form.states` of a game."""
-    with in_place(name):
-        return rules.states(parts)
-
-
 @cache
 def _state_entry(signature: Any) -> Kernel:
     decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
@@ -138,18 +106,13 @@ def _state_entry(signature: Any) -> Kernel:
     return entry
 
 
-FORM = FORMS["tetris"] = Form(
+FORM = Form(
     rules=Rules,
     memory_words=MEMORY,
-    start=game.start,
     loop=episode_loop(_turn, ACTION_SHIFT),
     shift=ACTION_SHIFT,
     entry=lambda signature, rules: _entry(signature),
     ways=_ways,
-    read=reader(),
-    states=states_of,
-    settle=lambda name, values, state: check_values(name, values),
-    figures=lambda state: {name: int(state[word]) for name, word in FIGURES.items()},
 )
 STATE_FORM = replace(  # without the memory and the two decisions of the entry
     FORM,

@@ -21,9 +21,10 @@ from mergefall.game2048 import batch, packed, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.rules import GameRules, argument
-from mergefall.typing import Array
+from mergefall.typing import Array, Observation
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
+PLAYED_RANK = 57  # of boards that players see: the next ones may merge past int64 on 6×6, where a move makes 18 merges
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
 
 
@@ -119,6 +120,22 @@ class Rules(GameRules):
 
     def observations(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
         return core.cells_of(states, self.rows, self.cols)
+
+    @classmethod
+    def read(cls, observation: Observation) -> tuple[NDArray[np.uint8], dict[str, Any], bool]:
+        ranks = checks.array("observation", observation, "ranks (rows, cols), or a batch (n, rows, cols)")
+        if ranks.ndim not in (2, 3):
+            raise ValueError(f"observation has shape {ranks.shape}; expected (rows, cols), or a batch (n, rows, cols)")
+        batch = checked_ranks("observation", ranks, PLAYED_RANK).reshape(-1, *ranks.shape[-2:])
+        return batch, {"rows": ranks.shape[-2], "cols": ranks.shape[-1]}, ranks.ndim == 2
+
+    def states(self, observations: NDArray[np.uint8]) -> NDArray[np.uint64]:
+        states = core.new_states(len(observations), self.rows, self.cols)
+        core.cells_of(states, self.rows, self.cols)[:] = observations
+        return states
+
+    def figures_of(self, state: NDArray[np.uint64]) -> dict[str, int]:
+        return {"score": int(state[core.SCORE]), "max_tile": 1 << int(self.observations(state).max())}
 
     def view(self, kind: str, observations: NDArray[np.uint8]) -> NDArray[np.float32]:
         highest = self.max_rank  # higher ranks count as the highest

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
 from mergefall.checks import MOST_COUNTED, choice, integer
+from mergefall.games import batch_of_one
 from mergefall.rules import GameRules, argument, no_faults
 from mergefall.tetris import batch, field, game
 from mergefall.tetris.field import columns_of
@@ -21,7 +22,7 @@ from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, Pie
 from mergefall.tetris.placements import ABOVE, ROTATIONS, SLIDES, rest
 from mergefall.tetris.reach import is_reachable
 from mergefall.tetris.seen import HOLD, LINES, OWN, PIECE, PIECES, SCORE, Seen
-from mergefall.typing import Array
+from mergefall.typing import Array, Observation
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
@@ -52,6 +53,7 @@ class PieceRules(GameRules):
     headline: ClassVar[str] = "lines"
     action, turn, turns = "piece", "piece", "pieces"
     reach: Any = None  # for kernels, see `placements.py`
+    storage: ClassVar[int] = 0  # rows above the field that are shown
     versus: ClassVar[bool] = False  # whether a second half of a state is the opponent's
     own_numbers: ClassVar[dict[str, slice]] = {}  # what else an observation, and `info`, have of `Seen.numbers`
     own_figures: ClassVar[dict[str, int]] = {}
@@ -75,7 +77,7 @@ class PieceRules(GameRules):
     @property
     def height(self) -> int:
         """The rows of a board that is shown."""
-        return self.rows
+        return self.rows + self.storage
 
     @property
     def more(self) -> tuple[int | None]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -150,6 +152,24 @@ class PieceRules(GameRules):
         seen = self.seen(len(states))._replace(masks=np.empty((len(states), 0), np.int8))
         self.kernels.look(states, np.arange(len(states)), seen, self.reach)
         return self.shown(seen)[0]
+
+    @classmethod
+    def read(cls, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
+        """See `GameRules`. In a match, players look at their own side."""
+        if not isinstance(observation, Mapping) or "board" not in observation:
+            raise ValueError(f"observation is {observation!r}; expected a mapping with board, piece and more")
+        parts = {n: checks.array(n, part, "integers") for n, part in observation.items() if n != "opponent"}
+        board, preview = parts["board"], parts.get("queue", np.empty(0)).shape[-1:]
+        if board.ndim not in (2, 3):
+            raise ValueError(f"board has shape {board.shape}; expected (rows, cols), or a batch (n, rows, cols)")
+        if not preview or not preview[0]:
+            parts.pop("queue", None)
+        shown = {"cols": board.shape[-1], "rows": board.shape[-2] - cls.storage, "preview": (*preview, 0)[0]}
+        single = board.ndim == 2
+        return batch_of_one(parts) if single else parts, shown | {"hold": "hold" in parts}, single
+
+    def figures_of(self, state: NDArray[np.uint64]) -> dict[str, int]:
+        return {name: int(state[getattr(game, name.upper())]) for name in self.figures}
 
     @cached_property
     def _parts(self) -> dict[str, tuple[tuple[int, ...], Any, Any]]:

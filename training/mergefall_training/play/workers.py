@@ -27,7 +27,7 @@ from typing import Any, TypeAlias
 import cloudpickle
 import numpy as np
 from mergefall.checks import integer
-from mergefall.games import ENVIRONMENTS, game_of, games, take
+from mergefall.games import ENVIRONMENTS, game_of, games, rules_in, take
 from mergefall.imports import import_extra, strings_in
 from mergefall.threads import cores
 from mergefall.typing import Array
@@ -135,7 +135,7 @@ def task(player: Any, match: Match) -> Task:
     env = environment(match.env_id, match.env_kwargs)
     player = player_of_model(player_of(player), env, match.env_kwargs).with_rules(match.env_kwargs)
     if match.adversary is None and isinstance(player, KernelPlayer):
-        rules = player.form.rules_of(match.env_id, match.env_kwargs)  # raises for an environment of another game
+        rules = rules_in(match.env_id, match.env_kwargs, player.form.rules)  # raises for an environment of another game
         if player.heuristic is not None:
             player.heuristic.check_size(rules.rows, rules.cols)
     return Task(player, match)

@@ -67,6 +67,7 @@ class Rules(PieceRules):
     name: ClassVar[str] = "keys"
     figures: ClassVar[tuple[str, ...]] = ("score", "lines", "pieces", "attack")
     action, by_keys = "key", True
+    storage: ClassVar[int] = STORAGE
     kernels = batch.KERNELS
     own_numbers: ClassVar = {"place": slice(batch.PLACE, batch.STATUS), "status": slice(batch.STATUS, batch.QUEUE)}
     own_figures: ClassVar = {"attack": batch.ATTACK, "clear": batch.CLEAR}
@@ -93,11 +94,6 @@ class Rules(PieceRules):
     @property
     def timed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.gravity > 0 or self.levels
-
-    @property
-    def height(self) -> int:
-        """The rows of the field and those above it."""
-        return self.rows + STORAGE
 
     def observation_space(self) -> gym.spaces.Dict:
         place = gym.spaces.MultiDiscrete(self._ranges["place"][1] + 1)

@@ -36,9 +36,10 @@ from typing import Any
 import cma
 import numpy as np
 from mergefall.checks import integer
+from mergefall.games import rules_in
+from mergefall.tetris.rules import Rules
 from mergefall.threads import cores, share
 from mergefall.typing import Arrays, Options
-from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tetris.search import MOST_MOVES
 from numpy.typing import NDArray
 
@@ -98,7 +99,7 @@ class Learner(training.Learner):
     def __init__(self, config: Config, device: str = "auto") -> None:
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
-        FORM.rules_of(config.env_id, kwargs)  # raises ValueError for another game
+        rules_in(config.env_id, kwargs, Rules)  # raises ValueError for another game
         if kwargs["reward"] != "lines" or kwargs["shaping"] is not None:
             raise ValueError(f"env_kwargs are {kwargs}; {config.algorithm} takes no reward but lines, and no shaping")
         if "spread" in config.hyperparameters and not h.warm_start:
