@@ -85,8 +85,8 @@ def rules_in(env_id: str, env_kwargs: Options, game: type[GameRules]) -> Any:
     kind = getattr(load_env_creator(spec.entry_point), "rules_type", None)
     kwargs = {name: value for name, value in {**spec.kwargs, **env_kwargs}.items() if name not in NO_RULES}
     if kind is None or not issubclass(kind, game):
-        theirs, keyed = [one for one in ENVIRONMENTS if game_of(one) is game], game.name == "tetris" and kind
-        by_keys = "; 'tetris/keys' with the option of=NAME plays it by keys" if keyed and kind.by_keys else ""
+        theirs, keyed = [one for one in ENVIRONMENTS if game_of(one) is game], getattr(kind, "by_keys", False)
+        by_keys = "; 'tetris/keys' with the option of=NAME plays it by keys" if keyed and game.name == "tetris" else ""
         raise ValueError(f"env_id is {env_id!r}; expected the game of {', '.join(theirs)}{by_keys}")
     return kind(**kwargs)
 

@@ -13,7 +13,6 @@ import operator
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
-from importlib import import_module
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from mergefall.chance import STREAM, coins
 from mergefall.checks import choice
 from mergefall.env import GameEnv
-from mergefall.games import batch_of_one
+from mergefall.games import batch_of_one, game_of
 from mergefall.typing import Environment, Info, Observation
 from mergefall.vector import GameVectorEnv
 
@@ -81,31 +80,13 @@ def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: st
     >>> encode("planes", observation).shape, encode("flat", observation).shape
     ((33, 24, 10), (511,))
     """
-    boards = observation.get("board") if isinstance(observation, Mapping) else observation
     choice("kind", kind, ("flat", "planes"))
-    if np.ndim(boards) not in (2, 3):
-        raise ValueError(
-            f"observation has a board of shape {np.shape(boards)}; expected [rows, cols] or a batch of these"
-        )
-    single, rules = np.ndim(boards) == 2, _rules_of(observation, *np.shape(boards)[-2:], pieces)
-    space = rules.observation_space() if single else batch_space(rules.observation_space(), len(boards))
-    if not space.contains(observation):
-        raise ValueError(f"observation is {observation}; expected one of {space}")
-    shown = rules.view(kind, batch_of_one(observation) if single else observation)
-    return shown[0] if single else shown
-
-
-def _rules_of(observation: Observation, rows: int, cols: int, pieces: str) -> Any:
-    """Rules under which games are observed so."""
-    if not isinstance(observation, Mapping):
-        return import_module("mergefall.game2048.rules").Rules(rows, cols)
-    preview = np.shape(observation["queue"])[-1] if "queue" in observation else 0
-    shown: dict[str, Any] = {"cols": cols, "pieces": pieces, "preview": preview, "hold": "hold" in observation}
-    if "place" not in observation:
-        return import_module("mergefall.tetris.rules").Rules(rows=rows, **shown)
-    storage = import_module("mergefall.tetris.keys.game").STORAGE
-    game = "mergefall.tetris.versus" if "opponent" in observation else "mergefall.tetris.keys"
-    return import_module(f"{game}.rules").Rules(rows=rows - storage, **shown)
+    parts = set(observation) if isinstance(observation, Mapping) else {"ranks"}
+    kinds = {"ranks": "Game2048", "opponent": "TetrisVersus", "place": "TetrisKeys", "board": "Tetris"}
+    game = game_of(f"mergefall/{next((kinds[part] for part in kinds if part in parts), 'Tetris')}-v0")
+    batch, shown, single = game.read(observation)
+    view = game(**(shown if "ranks" in parts else shown | {"pieces": pieces})).view(kind, batch)
+    return view[0] if single else view
 
 
 def replace_illegal(env: Environment) -> Any:

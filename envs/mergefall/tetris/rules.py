@@ -155,10 +155,12 @@ class PieceRules(GameRules):
 
     @classmethod
     def read(cls, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
-        """See `GameRules`. In a match, players look at their own side."""
+        """See `GameRules`; a game of one side leaves the opponent's board out."""
         if not isinstance(observation, Mapping) or "board" not in observation:
             raise ValueError(f"observation is {observation!r}; expected a mapping with board, piece and more")
-        parts = {n: checks.array(n, part, "integers") for n, part in observation.items() if n != "opponent"}
+        parts = {
+            n: checks.array(n, part, "integers") for n, part in observation.items() if cls.versus or n != "opponent"
+        }
         board, preview = parts["board"], parts.get("queue", np.empty(0)).shape[-1:]
         if board.ndim not in (2, 3):
             raise ValueError(f"board has shape {board.shape}; expected (rows, cols), or a batch (n, rows, cols)")
