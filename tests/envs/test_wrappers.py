@@ -142,7 +142,7 @@ OBSERVED = {"board": BOARD, "piece": 0, "place": np.array([0, 3, 20]), "status":
     [
         None,
         BOARD[0],
-        np.full((4, 4), 18, np.uint8),
+        np.full((4, 4), 58, np.uint8),
         OBSERVED | {"board": BOARD + np.uint8(2)},
         OBSERVED | {"piece": 7},
         OBSERVED | {"place": np.array([0, 10, 20])},
@@ -154,7 +154,7 @@ OBSERVED = {"board": BOARD, "piece": 0, "place": np.array([0, 3, 20]), "status":
 )
 def test_what_no_environment_observes_is_not_encoded(wrong):
     assert encode("flat", OBSERVED).any()
-    with pytest.raises(ValueError, match=r"(?s)observation .*; expected .*(Box|rows)"):
+    with pytest.raises(ValueError, match="(?s).*; expected"):
         encode("flat", wrong)
 
 
