@@ -65,6 +65,7 @@ READERS = {
     "training/mergefall_training/yaml_numbers.py": "for read_yaml and the command line",
     "training/mergefall_training/cli.py": "options of the command line",
     "training/mergefall_training/play/workers.py": "a task of the parent process",
+    "baselines/mergefall_baselines/tetris/bot.py": "messages",
     "baselines/mergefall_baselines/tetris/protocol.py": "messages",
     "envs/mergefall/text.py": "answers",
 }
@@ -74,7 +75,7 @@ RUNNERS = {
     "envs/mergefall/imports.py": "module:name",
     "envs/mergefall/library.py": "heuristics",
     "baselines/mergefall_baselines/registry.py": "players",
-    "baselines/mergefall_baselines/tetris/protocol.py": "the option command",
+    "baselines/mergefall_baselines/tetris/bot.py": "the option command",
     "training/mergefall_training/play/workers.py": "an environment's id with a module",
     "training/mergefall_training/play/records.py": "digests of code that plays",
     "training/mergefall_training/cli.py": "functions on the command line",

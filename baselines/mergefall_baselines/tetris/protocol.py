@@ -140,7 +140,7 @@ def _decided(player: Player, position: Position, queue: list[int], hold: list[in
         memory[0, COUNTS : COUNTS + IDS] = [1 + (id not in position.bag) - (id == queue[-1]) for id in range(IDS)]
         memory[0, HELD] = len(hold)
     actions = player._decide(rules, state, memory, values, False)
-    player._settle(state, values, actions)
+    player._settle(rules, state, values, actions)
     return values[0], int(actions[0])
 
 
