@@ -164,8 +164,8 @@ KEYED_QUESTION = """() => {
         const { falling: f, rules } = twin, cleared = twin.pieces > before ? twin.cleared : 0;
         const held = rules.hold ? [twin.held ?? 7] : [];
         const seen = [...[...twin.cells].map((cell) => Math.min(cell, 1)), ...twin.queue, f.rotation, f.column, f.y,
-          +f.byHold, f.spin, f.phase, f.grounded, f.resets, twin.combo, +twin.chain, twin.pending, twin.level, ...held,
-          twin.score, twin.lines, twin.pieces, twin.attack, cleared, +twin.over, ...mask];
+          +f.byHold, f.spin, f.phase, f.grounded, f.resets, f.lowest, twin.combo, +twin.chain, twin.pending, twin.level,
+          ...held, twin.score, twin.lines, twin.pieces, twin.attack, cleared, +twin.over, ...mask];
         const sum = seen.reduce((sum, value, n) => sum + value * WEIGHTS[n], 0);
         keys++;
         clears[rules.clears[cleared]] = (clears[rules.clears[cleared]] ?? 0) + 1;

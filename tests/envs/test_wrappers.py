@@ -133,7 +133,7 @@ def test_an_encoded_observation_is_what_the_wrapper_shows(wrap, env_id, kwargs):
         np.testing.assert_array_equal(encode(wrap.__name__, take(observations, 1), **pieces), seen[1])
 
 
-BOARD, STATUS = np.zeros((24, 10), np.uint8), np.eye(9, dtype=np.int64)[-1]  # level 1
+BOARD, STATUS = np.zeros((24, 10), np.uint8), np.eye(10, dtype=np.int64)[-1]  # level 1
 OBSERVED = {"board": BOARD, "piece": 0, "place": np.array([0, 3, 20]), "status": STATUS}
 
 

@@ -60,7 +60,7 @@ FORM = Form(
 def mark_of(state):
     """A number that tells one falling piece at one place over one board from another; never 0."""
     mark = U(words.queued(state, 0))
-    for first, end in ((words.ROTATION, words.RESETS + 1), (words.COLUMNS, state.size)):
+    for first, end in ((words.ROTATION, words.LOWEST + 1), (words.COLUMNS, state.size)):
         for i in range(first, end):
             mark = (mark ^ state[i]) * U(0x9E3779B97F4A7C15)
             mark ^= mark >> U(29)

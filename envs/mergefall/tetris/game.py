@@ -1,6 +1,6 @@
 """One game of placement Tetris as a row of words: pieces are drawn, placements played, lines counted.
 
-A state is uint64[35 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
+A state is uint64[36 + cols]. A copy of it is the whole game, random stream included; nothing derived is kept.
 
     STREAM    the random stream
     LINES     rows cleared so far
@@ -32,9 +32,9 @@ from mergefall.words import below, draw, nth_bit, popcount
 U = np.uint64
 STREAM, LINES, SCORE, PIECES, ILLEGAL, STEPS, RULES, BAG, QUEUE, HOLD = range(10)
 BY_KEYS, GRAVITY, LOCK_DELAY, LOCK_RESETS, LEVELS, RATE, HOLES, MOVING = range(10, 18)
-ROTATION, COLUMN, ROW, HELD, SPIN, PHASE, GROUNDED, RESETS = range(18, 26)
-COMBO, BACK_TO_BACK, PENDING, ATTACK, OVER, HOLE, OWED, HOLE_STREAM, OPPONENTS_KEY = range(26, 35)
-COLUMNS = 35
+ROTATION, COLUMN, ROW, HELD, SPIN, PHASE, GROUNDED, RESETS, LOWEST = range(18, 27)
+COMBO, BACK_TO_BACK, PENDING, ATTACK, OVER, HOLE, OWED, HOLE_STREAM, OPPONENTS_KEY = range(27, 36)
+COLUMNS = 36
 
 # The fields of the word RULES by their lowest bits: sizes have 8 bits, the other numbers 4, and the last are flags.
 COLS_SHIFT, ROWS_SHIFT, SET_SHIFT, RANDOMIZER_SHIFT, PREVIEW_SHIFT = 0, 8, 16, 20, 24
@@ -205,18 +205,25 @@ def start(state, given=0):
 
 
 @kernel
+def choose(state, starts, drawn):
+    """One of the rows `starts` [n, …], as [1, …]: a random one if `drawn`, else the first; none of none."""
+    row = below(draw(state), len(starts)) if drawn and len(starts) else 0
+    return starts[row : row + 1]
+
+
+@kernel
 def begin(state, starts, drawn):
-    """Begin a game from one of the rows `starts` uint64[n, 1 + cols]: a random one if `drawn`, else the first.
+    """Begin a game from one of the rows `starts` uint64[n, 1 + cols]; `drawn`: see `choose`.
 
     A row holds the pieces as `start` takes them, then the board's columns. Without rows it is an ordinary start.
     """
-    if len(starts) == 0:
+    chosen = choose(state, starts, drawn)
+    if len(chosen) == 0:
         start(state, U(0))
         return
-    row = below(draw(state), len(starts)) if drawn else 0
-    start(state, starts[row, 0])
-    for i in range(1, starts.shape[1]):
-        state[COLUMNS + i - 1] = starts[row, i]
+    start(state, chosen[0, 0])
+    for i in range(1, chosen.shape[1]):
+        state[COLUMNS + i - 1] = chosen[0, i]
 
 
 @kernel(inline="always")

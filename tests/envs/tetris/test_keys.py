@@ -23,10 +23,19 @@ CHANCES = (0.1, 0.17, 0.17, 0.14, 0.14, 0.1, 0.1, 0.04, 0.04)  # of the keys in 
 
 
 class Stream:
-    """The random stream in plain Python: pieces from bags of seven, and the holes of garbage."""
+    """The random streams in plain Python: pieces from bags of seven, and the holes of garbage."""
 
-    def __init__(self, seed, rules):
+    def __init__(self, seed, rules, chair=0):
         self.state, self.rules, self.bag, self.hole = int(stream_from_seed(seed)), rules, [], 0
+        self.of_holes = self.state ^ int(game.HOLE_STREAMS[chair])
+        if rules.garbage:
+            self.hole = self.drawn_for_holes() * (rules.cols - rules.garbage.holes + 1) >> 64
+
+    def drawn_for_holes(self):
+        self.state, self.of_holes = self.of_holes, self.state
+        bits = self.bits()
+        self.state, self.of_holes = self.of_holes, self.state
+        return bits
 
     def bits(self):
         whole = (1 << 64) - 1
@@ -42,7 +51,7 @@ class Stream:
         return self.bag.pop((self.bits() >> 32) * len(self.bag) >> 32)
 
     def holes(self):
-        bits, garbage = self.bits(), self.rules.garbage
+        bits, garbage = self.drawn_for_holes(), self.rules.garbage
         if (bits & 0xFFFF) < round(garbage.moves * 65536):
             to = (bits >> 32) * (self.rules.cols - garbage.holes) >> 32
             self.hole = to + (to >= self.hole)
@@ -53,8 +62,6 @@ def reference_of(seed, rules, kind=Game):
     """(the game from a seed by the reference, its random stream)."""
     stream = Stream(seed, rules)
     queue = [stream.piece() for _ in range(1 + rules.preview)]
-    if rules.garbage:
-        stream.hole = (stream.bits() >> 32) * (rules.cols - rules.garbage.holes + 1) >> 32
     slow = kind(
         stream.piece,
         stream.holes,
@@ -92,7 +99,7 @@ def played_alike(seed, rules, count):
         assert (legal, over) == (KEYS[key] in changes, slow.over)
         gained = slow.score - score, slow.attack - attack, slow.sent - sent, slow.lines - lines
         assert gained == (points, locked.attack, locked.sent, locked.lines)
-        assert state[words.STREAM] == stream.state
+        assert state[[words.STREAM, words.HOLE_STREAM]].tolist() == [stream.state, stream.of_holes]
         columns = [sum(1 << row for row, column in slow.board if column == c) & field for c in range(rules.cols)]
         assert (state[words.COLUMNS :] & np.uint64(field)).tolist() == columns
         if over:
@@ -100,11 +107,11 @@ def played_alike(seed, rules, count):
         piece = slow.falling
         place = piece.rotation, min(c for _, c in piece.cells()), min(r for r, _ in piece.cells())
         spin = ["", "turned", "kicked"].index(piece.spin)
-        status = (piece.held, spin, piece.phase, piece.grounded, piece.resets, slow.row, slow.chain, slow.pending)
+        status = piece.held, spin, piece.phase, piece.grounded, piece.resets, piece.lowest
         shown = rules.observations(state[None])
         assert tuple(shown["place"][0]) == place
         assert dict(zip(STATUS, shown["status"][0].tolist(), strict=True)) == dict(
-            zip(STATUS, (*status, slow.level), strict=True)
+            zip(STATUS, (*status, slow.row, slow.chain, slow.pending, slow.level), strict=True)
         )
         assert [NAMES[shown["piece"][0]], *(NAMES[id] for id in shown.get("queue", [[]])[0])] == slow.queue
         if rules.hold:
@@ -194,6 +201,45 @@ def test_a_million_keys():
             break
     assert keys > 1_000_000
     print(f"{keys} keys of {seed + 1} games")
+
+
+@pytest.mark.parametrize("piece", NAMES)
+@pytest.mark.parametrize(("gravity", "pattern"), [(1.0, [3]), (0.02, [3, 3, 3, 3, 0, 4, 4, 4, 4, 0])])
+@pytest.mark.parametrize("resets", [0, 1, 15])
+def test_every_piece_locks(piece, gravity, pattern, resets):
+    """Turns may keep a piece off the floor, but it cannot stall: falling gives them back only below its lowest row."""
+    env = gym.make(ID, gravity=gravity, lock_resets=resets)
+    env.reset(seed=0, options={"piece": piece})
+    slow = Game(lambda: "I", set, [piece, *"IIIII"], gravity=round(gravity * 65536), lock_resets=resets)
+    slow.appear()
+    steps = 0
+    while not slow.board:
+        key = pattern[steps % len(pattern)]
+        locked, steps = env.step(key)[-1]["pieces"], steps + 1
+        slow.step(KEYS[key])
+        assert locked == bool(slow.board)
+    if gravity == 1 and resets == 15:  # an O rests from step 20 on, for 31 steps; others land in step 19
+        assert steps == (50 if piece == "O" else 19 + 15)
+    assert steps <= 20 / gravity + 3 * 31 * (1 + resets)
+
+
+@pytest.mark.parametrize("garbage", [None, {"rows": 1.5, "moves": 0.8}])
+@pytest.mark.parametrize("randomizer", ["bag7", "uniform"])
+def test_the_order_of_pieces_depends_on_no_play(randomizer, garbage):
+    env = gym.make(ID, garbage=garbage, randomizer=randomizer, cols=8)
+    for seed in range(50):
+        orders = []
+        for play in range(2):
+            seen, _ = env.reset(seed=seed)
+            order, rng, pieces, over = [seen["piece"], *seen["queue"]], np.random.default_rng([seed, play]), 0, False
+            while not over:
+                seen, _, over, _, info = env.step(rng.choice([1, 2, 3, 6]))
+                order += [seen["queue"][-1]] * (info["pieces"] - pieces)
+                pieces = info["pieces"]
+            orders.append(order)
+        shared = min(map(len, orders))
+        assert orders[0][:shared] == orders[1][:shared]
+        assert shared > 10
 
 
 @pytest.mark.parametrize("kind", ["JLSTZ", "I"])

@@ -27,7 +27,6 @@ def parallel_env(**kwargs):
 
 def slow_side(stream, rules):
     queue = [stream.piece() for _ in range(1 + rules.preview)]
-    stream.hole = (stream.bits() >> 32) * (rules.cols - rules.garbage.holes + 1) >> 32
     gravity = round(rules.gravity * 65536)
     game = Game(stream.piece, stream.holes, queue, cols=rules.cols, rows=rules.rows, gravity=gravity)
     game.appear()
@@ -40,10 +39,9 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
     state = rules.new_states(1)[0]
     state[words.STREAM] = stream_from_seed(seed)
     match.begin(state, rules.pool(None), True)
-    streams = [Stream(seed, rules), Stream(seed, rules)]
-    own = slow_side(streams[0], rules)
-    streams[1].state = streams[0].bits()
-    other = slow_side(streams[1], rules)
+    streams = [Stream(seed, rules, chair) for chair in range(2)]
+    own, other = (slow_side(stream, rules) for stream in streams)
+    assert own.queue == other.queue
     rng, sent = np.random.default_rng(seed), 0
     field = (1 << 20) - 1
     for _ in range(2000):

@@ -22,6 +22,11 @@ class TetrisKeysEnv(PieceGame, GameEnv):
     lets them slide and tuck, one piece can be held, and T-spins, back-to-back chains, combos and perfect clears count.
     Rules: the Tetris Guideline; attack: the table of Jstris. `keys/reference.py` states the rules in plain Python.
 
+    Where they are not the Guideline's: time passes in steps, and a soft drop is one row; a piece appears just above the
+    field and does not fall at once; four rows above the field are kept, not twenty; a piece that has not moved since it
+    landed, and every piece with `lock_resets=0`, locks by the delay alone; every level takes ten lines; half turns,
+    `preview` and garbage are options.
+
     ## Action Space
 
     `Discrete(8)`, with `rotate_180=True` `Discrete(9)`: 0 wait, 1 left, 2 right, 3 rotate clockwise, 4 rotate
@@ -43,10 +48,10 @@ class TetrisKeysEnv(PieceGame, GameEnv):
       lowest cell;
     - `hold`: `Discrete(8)`, the id of the held piece, 7 for none; absent with `hold=False`;
     - `queue`: int64[preview], `MultiDiscrete([7] · preview)`, the ids of the following pieces; absent for `preview=0`;
-    - `status`: int64[9], what else a player of the game knows: whether this piece was held (0 or 1); whether its last
+    - `status`: int64[10], what else a player of the game knows: whether this piece was held (0 or 1); whether its last
       move was a turn (1) by the fifth test (2); the fraction of a row that it has fallen, in 1/65536; steps at rest;
-      resets of the lock delay; locks in a row that cleared lines; whether a back-to-back chain is on; rows of garbage
-      that will rise; the level.
+      resets of the lock delay; the lowest row that it has reached; locks in a row that cleared lines; whether a
+      back-to-back chain is on; rows of garbage that will rise; the level.
 
     ## Starting State
 
@@ -90,8 +95,9 @@ class TetrisKeysEnv(PieceGame, GameEnv):
     - `gravity`: float from 0 to 64, rows a step; fractions add up, to within 1/65536. Default: 0.02. With 0 no time
       passes: nothing falls or locks by itself.
     - `lock_delay`: int from 0 to 1022, steps that a piece may rest before it locks; default: 30.
-    - `lock_resets`: int from 0 to 255, how many moves and turns of a piece at rest begin the delay anew; default: 15.
-      Falling begins it anew as well, and gives no resets back.
+    - `lock_resets`: int from 0 to 255, how many moves and turns of a piece that has landed begin the delay anew; after
+      the last one it locks as soon as it rests. Only falling below the lowest row that it has reached gives them back.
+      With 0 the delay counts all steps at rest. Default: 15.
     - `rotate_180`: bool, whether there is a key for half turns; default: False.
     - `levels`: bool, whether every ten lines raise the level, from 1 to 20. Then `gravity` is ignored, and a row takes
       the guideline's (0.8 − 0.007 · (level − 1))^(level − 1) seconds of 60 steps. Default: False.

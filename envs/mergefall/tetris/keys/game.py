@@ -23,11 +23,13 @@ from mergefall.tetris.game import (
     HELD,
     HOLD,
     HOLE,
+    HOLE_STREAM,
     HOLES,
     LEVELS,
     LINES,
     LOCK_DELAY,
     LOCK_RESETS,
+    LOWEST,
     MOVING,
     OVER,
     OWED,
@@ -41,6 +43,7 @@ from mergefall.tetris.game import (
     SCORE,
     SPIN,
     STEPS,
+    STREAM,
     columns_in,
     queued,
     size_of,
@@ -56,6 +59,8 @@ QUARTERS = np.array([0, 0, 0, 1, 3, 0, 0, 0, 2], np.int64)  # quarter turns cloc
 STORAGE = 4  # rows above the field
 ONE = 1 << 16  # a row, in gravity and in rates of garbage
 
+# A stream of holes begins at the stream of pieces xor one of these, so that the order of pieces depends on no play.
+HOLE_STREAMS = np.array([0xA0761D6478BD642F, 0xE7037ED1A0B428DB], U)
 MOST_WAITING = ONE - 1  # clears in a row and rows of garbage that are counted
 
 T = NAMES.index("T")
@@ -169,9 +174,9 @@ def spin_of(columns, piece, rotation, column, y, turn):
 def appear(state, held):
     """Let the current piece appear above the field; the game is over if there is no room (block out)."""
     (cols, rows), piece = size_of(state), queued(state, 0)
-    for word in range(ROTATION, RESETS + 1):
+    for word in range(ROTATION, LOWEST):
         state[word] = 0
-    state[COLUMN], state[ROW], state[HELD] = (cols - WIDTHS[piece, 0]) // 2, rows, held
+    state[COLUMN], state[ROW], state[LOWEST], state[HELD] = (cols - WIDTHS[piece, 0]) // 2, rows, rows, held
     if not fits(columns_in(state), piece, *place_of(state)):
         state[OVER] = 1
 
@@ -182,7 +187,7 @@ def raise_garbage(state, count):
     columns, (cols, rows), out = columns_in(state), size_of(state), False
     holes = np.int64(state[HOLES])
     for _ in range(count):
-        bits, hole = draw(state), np.int64(state[HOLE])
+        bits, hole = draw(state[HOLE_STREAM:]), np.int64(state[HOLE])
         if bits & U(0xFFFF) < state[MOVING]:
             to = below(bits, cols - holes)
             hole = to + 1 if to >= hole else to
@@ -253,13 +258,14 @@ def lock(state):
 
 
 @kernel
-def begin(state, starts, drawn):
-    """Begin a game; the arguments are those of `mergefall.tetris.game.begin`."""
-    game.begin(state, starts, drawn)
+def begin(state, starts, drawn, chair=0):
+    """Begin a game; see `mergefall.tetris.game.begin`. `chair`: 1 for the opponent in a match, whose holes differ."""
     for word in range(ROTATION, game.COLUMNS):
         state[word] = 0
+    state[HOLE_STREAM] = state[STREAM] ^ HOLE_STREAMS[chair]
+    game.begin(state, starts, drawn)
     if state[HOLES]:
-        state[HOLE] = below(draw(state), size_of(state)[0] - np.int64(state[HOLES]) + 1)
+        state[HOLE] = below(draw(state[HOLE_STREAM:]), size_of(state)[0] - np.int64(state[HOLES]) + 1)
     appear(state, 0)
 
 
@@ -286,9 +292,8 @@ def press(state, key):
     if QUARTERS[key]:
         state[SPIN] = KICKED if test == TESTS - 1 else TURNED
     if key == SOFT_DROP:
-        state[GROUNDED] = 0
         state[SCORE] += U(1)
-    elif state[GROUNDED] and state[RESETS] < state[LOCK_RESETS]:
+    elif (state[GROUNDED] or state[RESETS]) and state[RESETS] < state[LOCK_RESETS]:  # it has landed
         state[RESETS] += U(1)
         state[GROUNDED] = 0
     return True
@@ -296,7 +301,11 @@ def press(state, key):
 
 @kernel
 def tick(state):
-    """Let a step's time pass: gravity, then the lock delay; returns whether the piece has to lock."""
+    """Let a step's time pass: gravity, then the lock delay; returns whether the piece has to lock.
+
+    A piece that falls below its lowest row so far has not landed there. One that has used up its resets locks as soon
+    as it rests.
+    """
     gravity = gravity_of(state)
     if gravity == 0:
         return False
@@ -305,13 +314,15 @@ def tick(state):
     while y > before - phase // ONE and fits(columns, piece, rotation, column, y - 1):
         y -= 1
     if y < before:
-        state[ROW], state[SPIN], state[GROUNDED] = y, 0, 0
+        state[ROW], state[SPIN] = y, 0
+    if y < np.int64(state[LOWEST]):
+        state[LOWEST], state[GROUNDED], state[RESETS] = y, 0, 0
     if fits(columns, piece, rotation, column, y - 1):
         state[PHASE] = phase % ONE
         return False
     state[PHASE] = 0
     state[GROUNDED] += U(1)
-    return state[GROUNDED] > state[LOCK_DELAY]
+    return state[GROUNDED] > state[LOCK_DELAY] or U(0) < state[LOCK_RESETS] <= state[RESETS]
 
 
 @kernel

@@ -13,7 +13,6 @@ from mergefall.tetris import game as words
 from mergefall.tetris.game import OPPONENTS_KEY, OVER, PENDING, STREAM, size_of
 from mergefall.tetris.keys import game
 from mergefall.tetris.keys.game import MOST_WAITING, Lock
-from mergefall.words import draw
 
 
 @kernel(inline="always")
@@ -36,13 +35,19 @@ def won(own, other):
 
 
 @kernel
+def begin_sides(state, start, others):
+    """Begin a game, or a match in which both sides draw the same pieces, from a row of starts for each, or none."""
+    own, other = sides(state)
+    if other.size:
+        other[STREAM] = own[STREAM]
+        game.begin(other, others, False, 1)
+    game.begin(own, start, False, 0)
+
+
+@kernel
 def begin(state, starts, drawn):
     """Begin a game or match, the opponent on an empty board; the arguments: see `mergefall.tetris.game.begin`."""
-    own, other = sides(state)
-    game.begin(own, starts, drawn)
-    if other.size:
-        other[STREAM] = draw(own)
-        game.begin(other, starts[:0], True)
+    begin_sides(state, words.choose(state, starts, drawn), starts[:0])
 
 
 @kernel

@@ -29,7 +29,8 @@ class Falling:
     held: bool = False  # whether it came by the key "hold"
     phase: int = 0  # 65536ths of a row that gravity still owes
     grounded: int = 0  # steps at rest
-    resets: int = 0  # of the lock delay
+    resets: int = 0  # of the lock delay, by moves and turns after landing
+    lowest: int = 0  # row that it has reached
 
     def cells(self) -> set[tuple[int, int]]:
         side = SIDES.get(self.name, 3)
@@ -67,7 +68,7 @@ class Game:
 
     def appear(self, held: bool = False) -> None:
         piece = Falling(self.queue[0], 0, (self.cols - SIDES.get(self.queue[0], 3)) // 2, 0, held=held)
-        self.falling = replace(piece, y=self.rows - min(row for row, _ in piece.cells()))
+        self.falling = replace(piece, y=self.rows - min(row for row, _ in piece.cells()), lowest=self.rows)
         self.over |= not self.free(self.falling)
 
     def moved(self, key: str) -> Falling | None:
@@ -80,7 +81,7 @@ class Game:
         return None if turn and piece.name == "O" else next(filter(self.free, places), None)  # O looks always the same
 
     def below(self) -> Falling | None:
-        there = replace(self.falling, y=self.falling.y - 1, spin="", grounded=0)
+        there = replace(self.falling, y=self.falling.y - 1, spin="")
         return there if self.free(there) else None
 
     def step(self, key: str, may_hold: bool = True) -> None:
@@ -95,9 +96,8 @@ class Game:
             self.queue = self.queue if self.queue[0] else [*self.queue[1:], self.draw()]
             self.appear(held=True)
         elif key not in ("hold", "wait") and (there := self.moved(key)):
-            if key == "soft drop":
-                there, self.score = replace(there, grounded=0), self.score + 1
-            elif there.grounded and there.resets < self.lock_resets:
+            self.score += key == "soft drop"
+            if key != "soft drop" and (there.grounded or there.resets) and there.resets < self.lock_resets:
                 there = replace(there, grounded=0, resets=there.resets + 1)
             self.falling = there
         if self.over or not self.gravity:
@@ -105,9 +105,10 @@ class Game:
         rows, phase = divmod(self.falling.phase + self.gravity, 1 << 16)
         for _ in range(rows):
             self.falling = self.below() or self.falling
-        rests = not self.below()
-        self.falling = replace(self.falling, phase=0 if rests else phase, grounded=self.falling.grounded + rests)
-        if self.falling.grounded > self.lock_delay:
+        rests, piece, row = not self.below(), self.falling, min(row for row, _ in self.falling.cells())
+        piece = replace(piece, lowest=row, grounded=0, resets=0) if row < piece.lowest else piece
+        self.falling = replace(piece, phase=0 if rests else phase, grounded=piece.grounded + rests)
+        if self.falling.grounded > self.lock_delay or (rests and 0 < self.lock_resets <= piece.resets):
             self.lock()
 
     def kind_of_spin(self) -> str:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, fall
-from mergefall.tetris.game import OVER, RESETS, ROTATION, SCORE, SPIN, columns_in, queued
+from mergefall.tetris.game import LOWEST, OVER, ROTATION, SCORE, SPIN, columns_in, queued
 from mergefall.tetris.keys.game import HARD_DROP, HOLD_KEY, SOFT_DROP, act, appear, place_of, spin_of
 from mergefall.tetris.reach import KICKED, TURNED, search
 from mergefall.tetris.reach import new_work as new_places
@@ -28,7 +28,7 @@ SPUN = PLACES  # added to a goal: the last key before the hard drop has to be a 
 LONGEST = 64  # keys of a route
 KEY_BITS = 4
 ANY = -1  # instead of a goal
-FALLING = RESETS + 1 - ROTATION  # words of a state that describe the falling piece
+FALLING = LOWEST + 1 - ROTATION  # words of a state that describe the falling piece
 
 
 class Work(NamedTuple):
@@ -58,7 +58,7 @@ def explore(state, goal, soft, work):
     `goal` may be `ANY`: then work.ends receives all goals. Without `soft`, the routes have no soft drops. The state
     stays as it is.
     """
-    columns, piece, score, falling = columns_in(state), queued(state, 0), state[SCORE], state[ROTATION : RESETS + 1]
+    columns, piece, score, falling = columns_in(state), queued(state, 0), state[SCORE], state[ROTATION : LOWEST + 1]
     work.searches[0] += 1
     search, count, at, found = work.searches[0], 1, 0, -1
     copy(falling, work.nodes[0])

@@ -25,7 +25,7 @@ from mergefall.tetris.srs import SHAPES
 from mergefall.typing import Array
 
 KEYS = ("wait", "left", "right", "clockwise", "counterclockwise", "soft drop", "hard drop", "hold", "half turn")
-STATUS_SCALES = np.array([1, 2, ONE, 1024, 256, 16, 1, 16, TOP_LEVEL])  # for `view`
+STATUS_SCALES = np.array([1, 2, ONE, 1024, 256, MOST_ROWS, 16, 1, 16, TOP_LEVEL])  # for `view`
 MOST_PREVIEW, FASTEST, MOST_GARBAGE = 6, 64, 15  # pieces; rows a step; rows a piece
 MOST_DELAY, MOST_RESETS = 1022, 255
 U = np.uint64
@@ -145,6 +145,7 @@ class Rules(PieceRules):
             game.PHASE: ("phase", ONE - 1, "65536ths of a row that it has fallen"),
             game.GROUNDED: ("grounded", self.lock_delay, "steps at rest"),
             game.RESETS: ("resets", self.lock_resets, "of the lock delay"),
+            game.LOWEST: ("lowest", top, "the lowest row that it has reached"),
             game.COMBO: ("clears", MOST_WAITING, "locks in a row that cleared lines"),
             game.BACK_TO_BACK: ("back_to_back", 1, "whether a back-to-back chain is on"),
             game.PENDING: ("pending", MOST_WAITING, "rows of garbage that will rise"),

@@ -45,7 +45,8 @@ class TetrisVersusEnv(TetrisKeysEnv):
 
     ## Starting State
 
-    Two empty boards; the sides draw different pieces. The options of `reset` hold for the own side.
+    Two empty boards. Both sides draw the same pieces; the holes in their garbage differ. The options of `reset` hold
+    for the own side.
 
     ## Rewards
 

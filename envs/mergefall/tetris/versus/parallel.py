@@ -13,7 +13,7 @@ from mergefall.env import Pictures
 from mergefall.games import each
 from mergefall.imports import import_extra
 from mergefall.tetris.game import OPPONENTS_KEY
-from mergefall.tetris.keys import game, match
+from mergefall.tetris.keys import match
 from mergefall.tetris.seen import Seen
 from mergefall.tetris.versus.env import TetrisVersusEnv
 from mergefall.tetris.versus.rules import Rules
@@ -75,10 +75,7 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
         state = self._states[0]
         if seed is not None:
             state[STREAM] = stream_from_seed(integer("seed", seed, 0, None))
-        match.begin(state, self.rules.pool(None), True)
-        for side, start in zip(match.sides(state), starts, strict=True):
-            if start is not None:
-                game.begin(side, start[None], False)
+        match.begin_sides(state, *(self.rules.pool(None) if start is None else start[None] for start in starts))
         self._states[1:] = self.rules.turned(self._states[:1])
         self.agents = list(AGENTS)
         self._paint(None)

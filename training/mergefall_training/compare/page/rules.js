@@ -349,6 +349,7 @@ class Tetris extends Field {
 const CORNERS = [[2, 0], [2, 2], [0, 2], [0, 0]]; // of a T's box, clockwise from the top left: rows up, columns
 const ONE = 1 << 16; // a row, in gravity and in rates of garbage
 const GARBAGE = 255; // the number of its cells
+const HOLE_STREAM = 0xa0761d6478bd642fn; // xor a game's random stream: where that of its holes begins
 
 /* Tetris by keys, as mergefall/tetris/keys/reference.py states it. A step is a key, then a tick of the clock. */
 class TetrisKeys extends Field {
@@ -359,8 +360,13 @@ class TetrisKeys extends Field {
   constructor(rules, stream) {
     super(rules, stream);
     Object.assign(this, { attack: 0, combo: 0, chain: false, pending: 0, owed: 0, hole: 0, cleared: 0 });
-    if (rules.garbage) this.hole = below(this.stream.draw()[0], rules.cols - rules.garbage.holes + 1);
+    this.holes = new Stream(BigInt(stream) ^ HOLE_STREAM);
+    if (rules.garbage) this.hole = below(this.holes.draw()[0], rules.cols - rules.garbage.holes + 1);
     this.appear(false);
+  }
+
+  copy() {
+    return Object.assign(super.copy(), { holes: new Stream(this.holes.state) });
   }
 
   get level() {
@@ -369,7 +375,7 @@ class TetrisKeys extends Field {
 
   appear(byHold) {
     const place = this.spawn();
-    this.falling = { ...place, spin: 0, byHold, phase: 0, grounded: 0, resets: 0 };
+    this.falling = { ...place, spin: 0, byHold, phase: 0, grounded: 0, resets: 0, lowest: place.y };
     this.over ||= !this.free(this.cellsAt(place));
   }
 
@@ -406,9 +412,8 @@ class TetrisKeys extends Field {
     const { test, ...place } = way;
     const there = { ...this.falling, ...place, spin: QUARTERS[key] ? (test === 4 ? 2 : 1) : 0 };
     if (key === KEY.SOFT_DROP) {
-      there.grounded = 0;
       this.score++;
-    } else if (there.grounded && there.resets < this.rules.lockResets) {
+    } else if ((there.grounded || there.resets) && there.resets < this.rules.lockResets) {
       there.grounded = 0;
       there.resets++;
     }
@@ -421,7 +426,7 @@ class TetrisKeys extends Field {
     const { y } = this.falling, cells = this.cellsAt(this.falling);
     let rows = 0;
     while (rows < most && this.free(cells.map(([r, c]) => [r + rows + 1, c]))) rows++;
-    if (rows) this.falling = { ...this.falling, y: y - rows, spin: 0, grounded: 0 };
+    if (rows) this.falling = { ...this.falling, y: y - rows, spin: 0 };
     return rows;
   }
 
@@ -429,9 +434,12 @@ class TetrisKeys extends Field {
     const gravity = this.rules.falls[this.level - 1], phase = this.falling.phase + gravity;
     if (!gravity) return;
     this.fall(Math.floor(phase / ONE));
-    const rests = !this.moved(KEY.SOFT_DROP, this.falling), grounded = this.falling.grounded + rests;
-    this.falling = { ...this.falling, phase: rests ? 0 : phase % ONE, grounded };
-    if (rests && grounded > this.rules.lockDelay) this.lock();
+    const f = (this.falling = { ...this.falling }), { lockDelay, lockResets } = this.rules;
+    if (f.y < f.lowest) Object.assign(f, { lowest: f.y, grounded: 0, resets: 0 });
+    const rests = !this.moved(KEY.SOFT_DROP, f);
+    f.phase = rests ? 0 : phase % ONE;
+    f.grounded += rests;
+    if (rests && (f.grounded > lockDelay || (lockResets && f.resets >= lockResets))) this.lock();
   }
 
   /* The kind of spin with which the piece is about to lock: 0 none, 1 mini, 2 full. */
@@ -486,7 +494,7 @@ class TetrisKeys extends Field {
     const { cols, garbage } = this.rules;
     let out = false;
     for (; count; count--) {
-      const [upper, lower] = this.stream.draw();
+      const [upper, lower] = this.holes.draw();
       if ((lower & (ONE - 1)) < garbage.moving) {
         const to = below(upper, cols - garbage.holes);
         this.hole = to + (to >= this.hole);
