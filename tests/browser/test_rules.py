@@ -1,6 +1,7 @@
 """The rules in the page are those of the environments: the same games from the same seeds, a million moves and keys."""
 
 import json
+from dataclasses import asdict
 from itertools import count as count_from
 
 import gymnasium as gym
@@ -198,7 +199,9 @@ def by_keys(env, seed, choose, board=None):
 
 def many_by_keys(env, of, count):
     """Games of so many keys in all; the last one is cut off."""
-    rng, player, left = np.random.default_rng(3), None if of is None else make("tetris/keys", of=of), iter(range(count))
+    rng, player, left = np.random.default_rng(3), None, iter(range(count))
+    if of is not None:
+        player = make("tetris/keys", of=of).with_rules(asdict(env.unwrapped.rules))
 
     def choose(observation, mask):
         if next(left, None) is None:
