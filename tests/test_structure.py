@@ -65,8 +65,8 @@ READERS = {
     "training/mergefall_training/yaml_numbers.py": "for read_yaml and the command line",
     "training/mergefall_training/cli.py": "options of the command line",
     "training/mergefall_training/play/workers.py": "a task of the parent process",
-    "baselines/mergefall_baselines/tetris/bot.py": "messages",
     "baselines/mergefall_baselines/tetris/protocol.py": "messages",
+    "baselines/mergefall_baselines/tetris/bot.py": "messages",
     "envs/mergefall/text.py": "answers",
     "training/mergefall_training/compare/sections.py": "keys that it wrote itself",
 }
@@ -77,7 +77,7 @@ RUNNERS = {
     "envs/mergefall/library.py": "heuristics",
     "baselines/mergefall_baselines/registry.py": "players",
     "baselines/mergefall_baselines/tetris/bot.py": "the option command",
-    "training/mergefall_training/play/workers.py": "an environment's id with a module",
+    "training/mergefall_training/play/match.py": "an environment's id with a module",
     "training/mergefall_training/play/records.py": "digests of code that plays",
     "training/mergefall_training/cli.py": "functions on the command line",
     "training/ppo.py": "its own function load",

@@ -303,16 +303,7 @@ def evaluate(
     match = env_id
     if not isinstance(match, Match):
         match = Match.read(match, env_kwargs, max_episode_steps, adversary, max_pieces)
-    job = task(player, match)
-    name, options, code = name_of_player(player), dict(player.options), {}
-    if out is not None:
-        if player.name == Player.name:  # without a name, a resumed run could mix two models of one class
-            raise ValueError(f"a file of episodes must name its player: set `player.name = ...`, or leave out {out}")
-        if local := [text for text in strings_in([name, options]) if "<lambda>" in text or "<locals>" in text]:
-            raise ValueError(f"a file of episodes must name the function {local[0]}: register it with a name")
-        # A model of its own is known by its checksum.
-        code = code_of("" if "checksum" in options else name, options, player, match.adversary)
-    header = Header(player=name, options=options, package=__version__, code=code, **match.said())
+    job, header = task(player, match), _header(player, match, out)
     wanted = range(seed, seed + episodes)
     count, ahead, note = 0, [], ""
     with nullcontext() if out is None else RecordFile(out, header) as records:
@@ -336,6 +327,19 @@ def evaluate(
                 interrupt.add_note(f"{count} of {episodes} episodes are in {out}; the same call plays the rest")
             raise
     return Evaluation(header, [finished[one] for one in wanted])
+
+
+def _header(player: Player, match: Match, out: Any) -> Header:
+    """The header of a player's games in a match. Raises ValueError if a file (`out`) cannot name the player."""
+    name, options, code = name_of_player(player), dict(player.options), {}
+    if out is not None:
+        if player.name == Player.name:  # without a name, a resumed run could mix two models of one class
+            raise ValueError(f"a file of episodes must name its player: set `player.name = ...`, or leave out {out}")
+        if local := [text for text in strings_in([name, options]) if "<lambda>" in text or "<locals>" in text]:
+            raise ValueError(f"a file of episodes must name the function {local[0]}: register it with a name")
+        # A model of its own is known by its checksum.
+        code = code_of("" if "checksum" in options else name, options, player, match.adversary)
+    return Header(player=name, options=options, package=__version__, code=code, **match.said())
 
 
 def _note(first: Evaluation, episodes: int) -> str:
