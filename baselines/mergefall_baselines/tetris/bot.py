@@ -25,7 +25,6 @@ import numpy as np
 from mergefall.checks import number
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of, clear, full_rows, is_free, put
-from mergefall.tetris.keys.game import MOST_WAITING
 from mergefall.tetris.pieces import TETROMINOES, WIDTHS, rotations
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, ROTATIONS, action_of, at_rest, list_reachable
 from mergefall.tetris.srs import SHAPES
@@ -39,14 +38,12 @@ from mergefall_baselines.tetris.player import FORM
 NAMES = tuple(TETROMINOES)
 ORIENTATIONS = ("north", "east", "south", "west")
 SPINS = ("none", "mini", "full")
+RANDOMIZERS = ("uniform", "seven_bag", "unknown")  # in the order of `game.RANDOMIZERS`
 COLS, ROWS, HEIGHT = 10, 20, 40  # of the protocol's games; the last is that of its boards
-RULES = {"cols": COLS, "rows": ROWS, "placements": "reachable"}
-RANDOMIZERS = {"uniform": "uniform", "bag7": "seven_bag"}  # of all seven pieces; any other is "unknown"
+RULES = {"cols": COLS, "rows": ROWS, "pieces": "tetromino", "placements": "reachable"}
 PER_PIECE = ROTATIONS * COLS * (ROWS + ABOVE)  # actions
 PATIENCE, FAREWELL = 60.0, 1.0  # seconds that a program has for an answer, and to quit
 LONGEST = 1 << 20  # characters of a line
-MOST_CLEARS, CHAINED = MOST_WAITING, MOST_WAITING + 1  # a chain: clears in a row, and a flag for back-to-back
-FORFEIT = CHAINED << 1  # a flag beside them in a player's memory
 
 Place = tuple[int, int, int, int]  # piece id, rotation, leftmost column, row of the lowest cell
 
@@ -90,27 +87,30 @@ def place_of(move: Any) -> tuple[Place, int]:
         left, lowest = corner(piece, turn)
         return (piece, int(SHAPES[piece, turn]), location["x"] + left, location["y"] + lowest), spin
     except (KeyError, TypeError, ValueError):
-        expected = "a move: a location of type, orientation, x and y, and a spin"
+        expected = "moves, each with a location of type, orientation, x and y, and a spin"
         raise ValueError(f"{move!r:.200}; expected {expected}") from None
 
 
-def legal(columns: NDArray[np.uint64], piece: int) -> list[int]:
-    """The placements of a piece, packed; filled cells above the field are in its way."""
-    if not is_free(columns, piece, 0, (COLS - WIDTHS[piece, 0]) // 2, ROWS):  # where it appears
-        return []
-    found = np.empty(64 * ROTATIONS * COLS, np.int64)
-    count = list_reachable(columns, piece, ROWS, found)
-    return [placement for placement in found[:count].tolist() if at_rest(placement)[2] < ROWS + ABOVE]
+def moves_in(columns: NDArray[np.uint64], pieces: list[int]) -> dict[Place, int]:
+    """Where the current piece and the one that a hold brings can come to rest: placements, packed, by their places.
+
+    Filled cells above the field are in the way.
+    """
+    moves, found = {}, np.empty(64 * ROTATIONS * COLS, np.int64)
+    for held, piece in reversed(list(enumerate(pieces))):  # of equal pieces, the current one
+        if is_free(columns, piece, 0, (COLS - WIDTHS[piece, 0]) // 2, ROWS):  # where it appears
+            for placement in found[: list_reachable(columns, piece, ROWS, found)].tolist():
+                if (rest := at_rest(placement))[2] < ROWS + ABOVE:
+                    moves[piece, *rest] = placement + (held * PER_PIECE << ACTION_SHIFT)
+    return moves
 
 
-def lock(columns: NDArray[np.uint64], place: Place, spin: int, chain: int) -> int:
-    """Lock a piece and clear full rows, in place; returns the chain after it."""
+def lock(columns: NDArray[np.uint64], place: Place, spin: int, combo: int, chained: bool) -> tuple[int, bool]:
+    """Lock a piece and clear full rows, in place; returns the combo and whether a chain is on after it."""
     put(columns, *place)
     full = full_rows(columns)
-    if not full:
-        return chain & CHAINED
     clear(columns, full)
-    return min((chain & MOST_CLEARS) + 1, MOST_CLEARS) | CHAINED * (spin > 0 or int(full).bit_count() == 4)
+    return (combo + 1, spin > 0 or int(full).bit_count() == 4) if full else (0, chained)
 
 
 # -- programs ---------------------------------------------------------------------------------------------------------
@@ -134,16 +134,13 @@ def _end(process: Any) -> None:
 class Program:
     """A bot's program, for as long as this object is in use.
 
-    Raises ProtocolError, as `ask` does, if it does not start or answers otherwise than by the protocol.
+    Raises OSError if it does not start, and ProtocolError, as `ask` does, if it answers otherwise than by the protocol.
     """
 
     def __init__(self, command: tuple[str, ...], randomizer: str) -> None:
         self.command, self.lock = command, Lock()
         pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        try:
-            self._process: Any = subprocess.Popen(command, **pipes, text=True, start_new_session=True)
-        except (OSError, ValueError) as error:  # ValueError for a null character
-            raise ProtocolError(f"the bot {command} does not start: {error}") from error
+        self._process: Any = subprocess.Popen(command, **pipes, text=True, errors="replace", start_new_session=True)
         self._end = weakref.finalize(self, _end, self._process)
         self.ask("info")
         self.ask("ready", {"type": "rules", "randomizer": randomizer})
@@ -157,19 +154,22 @@ class Program:
             with suppress(OSError):  # what a program said before it went can still be heard
                 self._process.stdin.write("".join(json.dumps(message) + "\n" for message in messages))
                 self._process.stdin.flush()
-            while kind is not None and isinstance(said, dict) and said.get("type") not in (kind, "error"):
+            while kind and isinstance(said, dict) and said.get("type") not in (kind, "error"):
                 said = self._process.stdout.readline(LONGEST)
                 with suppress(ValueError, RecursionError):
                     said = json.loads(said)
+            if kind and (not isinstance(said, dict) or said["type"] != kind):
+                self._end()
+                raise ProtocolError(
+                    f"the bot {self.command} said {f'{said!r:.200}' if said else 'nothing'}, exit status "
+                    f"{self._process.returncode}; expected {kind!r} within {PATIENCE:g} seconds"
+                )
+        except BaseException:  # an interrupt, too: the answer would come at another time
+            programs.cache_clear()
+            raise
         finally:
             timer.cancel()
-        if kind is None or (isinstance(said, dict) and said.get("type") == kind):
-            return said
-        self._end()
-        raise ProtocolError(
-            f"the bot {self.command} said {f'{said!r:.200}' if said else 'nothing'}, exit status "
-            f"{self._process.returncode}; expected {kind!r} within {PATIENCE:g} seconds"
-        )
+        return said
 
 
 programs = cache(Program)  # so that copies of a player ask the same one
@@ -193,7 +193,7 @@ class Bot(KernelPlayer):
 
     `values` are 0 for the bot's action, −inf for the others.
 
-    Raises ProtocolError if the program does not start, fails, is silent for a minute, or does not speak the protocol.
+    Raises ProtocolError if the program fails, is silent for a minute, or does not speak the protocol.
 
     Example:
         >>> import sys
@@ -230,54 +230,43 @@ class Bot(KernelPlayer):
 
     def choose(self, state: NDArray[np.uint64], memory: NDArray[np.uint64]) -> int:
         """The placement, packed, in a state of the game by placements or by keys; updates the player's memory."""
-        columns, known, hold = game.columns_in(state), 1 + game.settings_of(state)[2], int(state[game.HOLD])
-        queue = game.nibbles(state[game.QUEUE], known).tolist()
-        chain, memory[HELD] = int(memory[HELD]) >> 1, memory[HELD] & np.uint64(1)  # `observe` uses the lowest bit
-        observe(memory, state[game.QUEUE], known, hold)
+        columns, (_, randomizer, preview, _, _) = game.columns_in(state), game.settings_of(state)
+        queue, hold = game.nibbles(state[game.QUEUE], 1 + preview).tolist(), int(state[game.HOLD])
+        # Above the bit that `observe` keeps in HELD: whether the bot has forfeited, whether a chain is on, the combo.
+        kept, memory[HELD] = int(memory[HELD]), memory[HELD] & np.uint64(1)
+        combo, chained, forfeited = kept >> 3, kept >> 2 & 1, kept >> 1 & 1
         if state[game.BY_KEYS]:
-            chain = chain & FORFEIT | CHAINED * int(state[game.BACK_TO_BACK]) | int(state[game.COMBO])
-        found = {
-            (piece, *at_rest(placement)): (held * PER_PIECE << ACTION_SHIFT) + placement
-            for held, piece in ((1, hold - 1 if hold else queue[1]), (0, queue[0]))
-            for placement in legal(columns, piece)
-        }
-        moves = [] if chain & FORFEIT else self._moves(state, queue, chain, memory[COUNTS : COUNTS + IDS])
-        place, spin = next((move for move in moves if move[0] in found), (None, 0))
-        if place is None:
-            memory[HELD] |= np.uint64(FORFEIT << 1)
-            return max(found.values(), key=lambda placement: at_rest(placement)[2], default=0)
-        memory[HELD] |= np.uint64(lock(columns.copy(), place, spin, chain) << 1)
-        return found[place]
-
-    def _moves(
-        self, state: NDArray[np.uint64], queue: list[int], chain: int, counts: NDArray[np.uint64]
-    ) -> list[tuple[Place, int]]:
-        """The places that the bot suggests, with their spins; `counts`: how often each piece has been seen."""
-        pieces, randomizer, _, _, _ = game.settings_of(state)
-        drawn = RANDOMIZERS.get(game.RANDOMIZERS[randomizer] if game.SETS[pieces] == "tetromino" else "", "unknown")
+            combo, chained = int(state[game.COMBO]), int(state[game.BACK_TO_BACK])
+        observe(memory, state[game.QUEUE], 1 + preview, hold)
+        counts, drawn = memory[COUNTS : COUNTS + IDS], RANDOMIZERS[randomizer]
+        left = [NAMES[id] for id in np.flatnonzero(counts == counts.min())]  # of a bag, what has been seen least often
         start = {
             "type": "start",
-            "board": np.array([None, "G"])[boards_of(game.columns_in(state), HEIGHT)[::-1]].tolist(),
+            "board": np.array([None, "G"])[boards_of(columns, HEIGHT)[::-1]].tolist(),
             "queue": [NAMES[id] for id in queue],
-            "hold": [None, *NAMES][int(state[game.HOLD])],
-            "combo": chain & MOST_CLEARS,
-            "back_to_back": chain & CHAINED > 0,
-            "randomizer": {"type": drawn},
+            "hold": [None, *NAMES][hold],
+            "combo": combo,
+            "back_to_back": bool(chained),
+            "randomizer": {"type": drawn} | ({"bag_state": left} if drawn == "seven_bag" else {}),
         }
-        if drawn == "seven_bag":  # what is left of a bag has been seen least often
-            start["randomizer"]["bag_state"] = [NAMES[id] for id in np.flatnonzero(counts == counts.min())]
+        moves = moves_in(columns, [queue[0], hold - 1 if hold else queue[1]])
+        for place, spin in [] if forfeited else self._suggested(start):
+            if place in moves:
+                combo, chained = lock(columns.copy(), place, spin, combo, chained)
+                memory[HELD] |= np.uint64(combo << 3 | chained << 2)
+                return moves[place]
+        memory[HELD] |= np.uint64(2)
+        return max(moves.values(), key=lambda placement: at_rest(placement)[2], default=0)
+
+    def _suggested(self, start: dict[str, Any]) -> list[tuple[Place, int]]:
+        """The places that the bot suggests, with their spins."""
+        program = programs(self.command, start["randomizer"]["type"])
+        with program.lock:
+            program.ask(None, start)
+            time.sleep(self.seconds)
+            moves = program.ask("suggestion", {"type": "suggest"}).get("moves")
+            program.ask(None, {"type": "stop"})
         try:
-            program = programs(self.command, drawn)
-            with program.lock:
-                program.ask(None, start)
-                time.sleep(self.seconds)
-                moves = program.ask("suggestion", {"type": "suggest"}).get("moves")
-                program.ask(None, {"type": "stop"})
-            if not isinstance(moves, list):
-                raise ValueError(f"{moves!r:.200}; expected a list of moves")
-            return [place_of(move) for move in moves]
-        except BaseException as error:
-            programs.cache_clear()  # what this one says next may belong to another question
-            if isinstance(error, ValueError):
-                raise ProtocolError(f"the bot {self.command} suggests {error}") from error
-            raise
+            return [place_of(move) for move in (moves if isinstance(moves, list) else [moves])]
+        except ValueError as error:
+            raise ProtocolError(f"the bot {self.command} suggests {error}") from error

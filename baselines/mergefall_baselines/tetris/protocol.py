@@ -13,18 +13,17 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import mergefall
 import numpy as np
 from mergefall.checks import boolean, integer, made_of
 from mergefall.games import take
 from mergefall.tetris import game
-from mergefall.tetris.field import columns_of, field_mask, full_rows, is_free
+from mergefall.tetris.field import columns_of, field_mask, full_rows
 from mergefall.tetris.keys.game import NO_SPIN, T
 from mergefall.tetris.keys.routes import best_spin
-from mergefall.tetris.pieces import HEIGHTS, WIDTHS
-from mergefall.tetris.placements import action_of, at_rest
+from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Array
 
@@ -32,20 +31,16 @@ from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Player
 from mergefall_baselines.registry import make, of_game
 from mergefall_baselines.tetris.bot import (
-    CHAINED,
     COLS,
     HEIGHT,
-    MOST_CLEARS,
     NAMES,
     PER_PIECE,
-    RANDOMIZERS,
     ROWS,
     RULES,
     SPINS,
-    Place,
-    legal,
     location_of,
     lock,
+    moves_in,
     place_of,
 )
 from mergefall_baselines.tetris.memory import COUNTS, HELD, IDS
@@ -61,8 +56,6 @@ def piece_of(name: Any) -> int:
 class Position:
     """A game as a frontend's messages describe it. Raises ValueError for a message that describes none."""
 
-    memory: Any = None  # of the player that suggests moves
-
     def __init__(self, start: Mapping[str, Any]) -> None:
         board, hold = np.array(start.get("board"), object), start.get("hold")
         if board.shape != (HEIGHT, COLS):
@@ -72,32 +65,31 @@ class Position:
             raise ValueError("a row of the board is full; expected none")
         self.queue = [piece_of(piece) for piece in made_of("pieces of the queue", start.get("queue"), list, "a list")]
         self.hold = [] if hold is None else [piece_of(hold)]
-        self.chain = integer("combo", start.get("combo", 0), 0, MOST_CLEARS)
-        self.chain |= CHAINED * boolean("back_to_back", start.get("back_to_back", False))
-        self.bag: set[int] | None = None  # at the end of the queue; None if it is not known
+        self.combo = integer("combo", start.get("combo", 0), 0)
+        self.chained = boolean("back_to_back", start.get("back_to_back", False))
+        self.counts = np.bincount(self.queue + self.hold, minlength=IDS)  # how often each piece has been seen
         match start.get("randomizer"):
-            case {"type": "seven_bag", "bag_state": list(bag)}:
-                self.bag = {piece_of(piece) for piece in bag}
+            case {"type": "seven_bag", "bag_state": list(bag)}:  # what is left in the bag has been seen least often
+                self.counts = 2 - np.isin(range(IDS), [piece_of(piece) for piece in bag])
+
+    @property
+    def pieces(self) -> list[int]:
+        """The current piece, and the one that a hold brings."""
+        return self.queue[:1] + (self.hold or self.queue[1:2])
 
     def add(self, piece: int) -> None:
         """Let a piece come into view."""
         self.queue.append(piece)
-        if self.bag is not None:
-            self.bag = (self.bag or set(range(IDS))) - {piece}
+        self.counts[piece] += 1
 
     def play(self, move: Any) -> None:
         """Lock a piece, clear full rows, and move the queue on."""
         place, spin = place_of(move)
-        piece, rotation, column, y = place
-        if piece not in (pieces := self.queue[:1] + (self.hold or self.queue[1:2])):
-            raise ValueError(f"{NAMES[piece]} is played; expected one of {[NAMES[one] for one in pieces]}")
-        integer("leftmost column of a move", column, 0, COLS - WIDTHS[piece, rotation])
-        integer("lowest row of a move", y, 0, HEIGHT - HEIGHTS[piece, rotation])
-        if not is_free(self.columns, piece, rotation, column, y):
-            raise ValueError(f"{move['location']} lies on filled cells; expected empty ones")
-        self.chain = lock(self.columns, place, spin, self.chain)
+        if place not in moves_in(self.columns, self.pieces):
+            raise ValueError(f"{move} is not legal here; expected a move of {[NAMES[one] for one in self.pieces]}")
+        self.combo, self.chained = lock(self.columns, place, spin, self.combo, self.chained)
         current = self.queue.pop(0)
-        if piece != current:
+        if place[0] != current:
             if not self.hold:
                 self.queue.pop(0)
             self.hold = [current]
@@ -105,43 +97,34 @@ class Position:
 
 def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
     """All legal moves, the best first; none if the game is lost."""
-    queue, hold = position.queue, position.hold
+    values, columns = _values(player, position), position.columns
+    moves = moves_in(columns, position.pieces)
+    places = sorted(moves, key=lambda place: -values[action_of(moves[place])])
+    spins = [best_spin(columns, *place, ROWS) if place[0] == T else NO_SPIN for place in places]
+    return [{"location": location_of(*one), "spin": SPINS[spin]} for one, spin in zip(places, spins, strict=True)]
+
+
+def _values(player: Player, position: Position) -> Array:
+    """A player's values of the placements of both pieces, float64[n]; the chosen one's is infinite."""
+    queue, hold = position.queue[: 1 + game.MOST_PREVIEW], position.hold
     if not queue:
         raise ValueError("the queue is empty; expected a current piece")
-    # Where the queue has one piece, a hold may bring one that nobody knows: the pieces are looked at one by one.
-    asked = [(queue, hold)] if len(queue) > 1 else [([piece], []) for piece in queue + hold]
-    moves: list[tuple[Any, bool, Place]] = []
-    for pieces, held in asked:
-        values, chosen = _decided(player, position, pieces[: 1 + game.MOST_PREVIEW], held)
-        for first, piece in zip(range(0, len(values), PER_PIECE), [pieces[0], *(held or pieces[1:])], strict=False):
-            for placement in legal(position.columns, piece):
-                action = first + action_of(placement)
-                moves.append((values[action], action == chosen, (piece, *at_rest(placement))))
-    return [
-        {
-            "location": location_of(*place),
-            "spin": SPINS[best_spin(position.columns, *place, ROWS) if place[0] == T else NO_SPIN],
-        }
-        for *_, place in sorted(moves, key=lambda move: move[:2], reverse=True)
-    ]
-
-
-def _decided(player: Player, position: Position, queue: list[int], hold: list[int]) -> tuple[Array, int]:
-    """(the values of actions float64[n], the chosen action) of a player that knows these pieces."""
+    # After a queue of one, a hold brings a piece that nobody knows, or the held one, which is then valued last.
     rules = Rules(placements="reachable", hold=len(queue) > 1, preview=len(queue) - 1)
-    state, values = rules.new_states(1), np.zeros((1, rules.n_actions))
+    state, values = rules.new_states(1), np.full((1, 2 * PER_PIECE), -np.inf)
     state[0, game.QUEUE], state[0, game.HOLD] = game.word_of(queue), hold[0] + 1 if hold else 0
+    state[0, game.COMBO], state[0, game.BACK_TO_BACK] = position.combo, position.chained
     state[0, game.COLUMNS :] = position.columns & field_mask(ROWS)
-    state[0, game.BACK_TO_BACK], state[0, game.COMBO] = divmod(position.chain, CHAINED)
-    if not isinstance(player, KernelPlayer):
-        return values[0], int(player.act(take(rules.observations(state), 0)))
-    memory = position.memory = player._memory(position.memory, 1, None)
-    if position.bag is not None:  # what is left in it has been seen least often, once the last piece is counted
-        memory[0, COUNTS : COUNTS + IDS] = [1 + (id not in position.bag) - (id == queue[-1]) for id in range(IDS)]
+    if isinstance(player, KernelPlayer):
+        memory = player._fresh(int(position.counts.sum()))[None]
+        memory[0, COUNTS : COUNTS + IDS] = position.counts - (np.arange(IDS) == queue[-1])  # which `observe` counts
         memory[0, HELD] = len(hold)
-    actions = player._decide(rules, state, memory, values, False)
-    player._settle(rules, state, values, actions)
-    return values[0], int(actions[0])
+        actions = player._decide(rules, state, memory, values[:, : rules.n_actions], False)
+        player._settle(rules, state, values[:, : rules.n_actions], actions)
+    else:
+        actions = player.act(take(rules.observations(state), slice(None)))
+    values[0, actions[0]] = np.inf
+    return values[0]
 
 
 def serve(player: Player, lines: Iterable[str], output: TextIO) -> None:
@@ -154,48 +137,49 @@ def serve(player: Player, lines: Iterable[str], output: TextIO) -> None:
         print(json.dumps({"type": kind, **more}), file=output, flush=True)
 
     say("info", name=player.name, version=mergefall.__version__, author="mergefall", features=["randomizer"])
-    under, position, kind = player, None, None
+    under, position = player, None
     for line in filter(str.strip, lines):
+        reason, here = "invalid_message", cast(Any, position)
         try:
-            message = json.loads(line)
-            kind = message.get("type") if isinstance(message, dict) else None
-            if kind == "quit":
-                return
-            if kind == "rules":
-                drawn = next((ours for ours, one in RANDOMIZERS.items() if one == message.get("randomizer")), "uniform")
-                under = player.with_rules(RULES | {"pieces": "tetromino", "randomizer": drawn})
-                say("ready")
-            elif kind in ("start", "stop"):
-                position = Position(message) if kind == "start" else None
-            elif kind in ("play", "new_piece", "suggest"):
-                if position is None:
+            match json.loads(line):
+                case {"type": "quit"}:
+                    return
+                case {"type": "rules", **others}:
+                    reason = "unsupported_rules"
+                    drawn = "bag7" if others.get("randomizer") == "seven_bag" else "uniform"
+                    under = player.with_rules(RULES | {"randomizer": drawn})
+                    say("ready")
+                case {"type": "start"} as message:
+                    position = Position(message)
+                case {"type": "stop"}:
+                    position = None
+                case {"type": "play" | "new_piece" | "suggest" as kind} if here is None:
                     raise ValueError(f"{kind} comes before start; expected a position")
-                if kind == "play":
-                    position.play(message.get("move"))
-                elif kind == "new_piece":
-                    position.add(piece_of(message.get("piece")))
-                else:
-                    say("suggestion", moves=suggestions(under, position))
-            elif not isinstance(kind, str):  # other kinds are of extensions
-                raise ValueError(f"{line!r:.200} is no message; expected an object with a type")
+                case {"type": "play"} as message:
+                    here.play(message.get("move"))
+                case {"type": "new_piece"} as message:
+                    here.add(piece_of(message.get("piece")))
+                case {"type": "suggest"}:
+                    say("suggestion", moves=suggestions(under, here))
+                case {"type": str()}:  # of an extension
+                    pass
+                case _:
+                    raise ValueError(f"{line!r:.200} is no message; expected an object with a type")
         except (ValueError, RecursionError) as error:
-            reason = "unsupported_rules" if kind == "rules" else "invalid_message"
             say("error", reason=reason, message=str(error))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m mergefall_baselines.tetris.protocol",
-        description="A bot of the Tetris Bot Protocol: reads messages from standard input, answers on standard output.",
-    )
+    """Be a bot on standard input and output."""
+    parser = argparse.ArgumentParser("python -m mergefall_baselines.tetris.protocol", description=main.__doc__)
     parser.add_argument("player", help="a player of Tetris by placements, such as tetris/beam")
     parser.add_argument("options", nargs="?", type=json.loads, default={}, help="its options, as a JSON object")
     given = parser.parse_args()
     try:
-        player = of_game(make(given.player, **made_of("options", given.options, dict, "a JSON object")), Rules)
+        player = make(given.player, **made_of("options", given.options, dict, "a JSON object"))
+        serve(of_game(player, Rules), sys.stdin, sys.stdout)
     except ValueError as error:
         parser.error(str(error))
-    serve(player, sys.stdin, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -124,7 +124,6 @@ def test_cells_above_the_field_are_in_the_way(queue):
 
 def test_the_only_known_pieces_are_played():
     assert {one["location"]["type"] for one in suggested([], queue=["T"], hold="I")} == {"T", "I"}
-    assert suggested(["#########."] * 4, queue=["T"], hold="I")[0] == move("I", "east", 9, 2)
 
 
 def test_a_game_is_kept_over_plays(monkeypatch):
@@ -193,15 +192,20 @@ def test_a_game_is_kept_over_plays(monkeypatch):
         ([start([], combo=-1)], "combo is -1"),
         ([start([], back_to_back=2)], "back_to_back is 2"),
         ([start([]), {"type": "new_piece"}], "piece is None"),
-        ([start([]), {"type": "play", "move": 5}], "5; expected a move"),
-        ([start([]), {"type": "play", "move": move("T", "up", 4, 0)}], "expected a move"),
-        ([start([]), {"type": "play", "move": move("T", "north", 4, 0, "double")}], "expected a move"),
-        ([start([]), {"type": "play", "move": move("O", "north", 4, 0)}], "O is played; expected one of ['T', 'I']"),
-        ([start([]), {"type": "play", "move": move("T", "north", -5, 0)}], "leftmost column of a move is -6"),
-        ([start([]), {"type": "play", "move": move("T", "north", 9, 0)}], "leftmost column of a move is 8"),
-        ([start([]), {"type": "play", "move": move("T", "north", 1.5, 0)}], "leftmost column of a move is 0.5"),
-        ([start([]), {"type": "play", "move": move("T", "north", 4, 39)}], "lowest row of a move is 39"),
-        ([start(["....#....."]), {"type": "play", "move": move("T", "north", 4, 0)}], "lies on filled cells"),
+        ([start([]), {"type": "play", "move": 5}], "5; expected moves, each"),
+        ([start([]), {"type": "play", "move": move("T", "up", 4, 0)}], "expected moves, each"),
+        ([start([]), {"type": "play", "move": move("T", "north", 4, 0, "double")}], "expected moves, each"),
+        *(
+            ([start(rows), {"type": "play", "move": move(*one)}], "is not legal here; expected a move of ['T', 'I']")
+            for rows, one in [
+                ([], ("O", "north", 4, 0)),
+                ([], ("T", "north", -5, 0)),
+                ([], ("T", "north", 9, 0)),
+                ([], ("T", "north", 1.5, 0)),
+                ([], ("T", "north", 4, 39)),
+                (["....#....."], ("T", "north", 4, 0)),
+            ]
+        ),
     ],
 )
 def test_messages_that_make_no_sense_are_answered_by_an_error(messages, complaint):
@@ -218,7 +222,7 @@ def test_a_player_of_other_rules_refuses_them():
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["--help"], 0, "A bot of the Tetris Bot Protocol"),
+        (["--help"], 0, "Be a bot on standard input and output"),
         (["tetris/nobody"], 2, "there is no player 'tetris/nobody'"),
         (["tetris/keys"], 2, "which plays another game"),
         (["tetris/bcts", "[1]"], 2, "options are [1]; expected a JSON object"),
@@ -335,8 +339,6 @@ def test_a_bot_is_told_of_a_chain(tmp_path):
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        (["no-such-program"], r"the bot \('no-such-program',\) does not start: "),
-        (["no\0program"], "does not start: embedded null"),
         (script(then="sys.exit(3)"), "said nothing, exit status 3; expected 'info'"),
         (script('{"type": "error", "reason": "no"}'), "said {'type': 'error', 'reason': 'no'}, exit status 0"),
         (script("hello"), r"said 'hello\\n', exit status 0; expected 'info'"),
@@ -345,10 +347,13 @@ def test_a_bot_is_told_of_a_chain(tmp_path):
         (script(*READY), r"said nothing, exit status -?\d+; expected 'suggestion' within 1 seconds"),
         (script(*READY, then="while True: print('{}')"), "said nothing, .*expected 'suggestion'"),
         (script(*READY, then="while True: print('x', end='')"), "said 'xxx.*expected 'suggestion'"),
-        (script(*READY, '{"type": "suggestion", "moves": 5}'), "suggests 5; expected a list of moves"),
-        (script(*READY, '{"type": "suggestion"}'), "suggests None; expected a list of moves"),
-        (script(*READY, suggests(3)), "suggests 3; expected a move: a location of type, orientation, x and y"),
-        (script(*READY, suggests(move("X", "north", 4, 0))), "suggests {'location': {'type': 'X'.*; expected a move"),
+        (script(*READY, '{"type": "suggestion", "moves": 5}'), "suggests 5; expected moves, each with"),
+        (script(*READY, '{"type": "suggestion"}'), "suggests None; expected moves, each with"),
+        (script(*READY, suggests(3)), "suggests 3; expected moves, each with a location of type, orientation, x and y"),
+        (
+            script(*READY, suggests(move("X", "north", 4, 0))),
+            "suggests {'location': {'type': 'X'.*; expected moves",
+        ),
     ],
 )
 def test_programs_that_fail_are_named(program, complaint, monkeypatch):
