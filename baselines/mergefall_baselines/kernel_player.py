@@ -12,14 +12,13 @@ import copy
 import threading
 from collections.abc import Callable, Hashable
 from dataclasses import asdict, dataclass
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 import numba
 import numpy as np
 from mergefall.chance import STREAM
-from mergefall.checks import in_place, number
+from mergefall.checks import in_place
 from mergefall.games import rules_in
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
@@ -41,7 +40,6 @@ KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays at once
 OUTGROWN, UNDECIDED = -1, -2  # instead of action a: the kernel cannot hold the board; UNDECIDED - a: no good values
 GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
-DEEPEST = 64  # own moves of a search with a time limit, where the search itself has no limit
 
 
 @kernel
@@ -97,42 +95,6 @@ def best_of(values: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(np.isfinite(values.max(axis=1)), actions, UNDECIDED - actions)  # NaN and +inf show in the best
 
 
-def seconds_option(time_limit: Any) -> float | None:
-    """The option `time_limit`, checked: seconds for a decision, or None; raises ValueError for anything else."""
-    return None if time_limit is None else number("time_limit", time_limit, above=0, most=threading.TIMEOUT_MAX)
-
-
-def deepen(
-    search: Callable[[], Any], seconds: float, record: Array, memory: Array, values: Array, actions: Array
-) -> None:
-    """Search 1, 2, 3 … moves deep until the time is up; leaves the results of the last complete search.
-
-    Args:
-        search: reads its depth from ``record["depth"]``, updates `memory`, and writes `values` and `actions`. It
-            returns at once when ``record["stop"]`` is set.
-        seconds: for all searches together.
-        record: the context that the search's kernels read; its `depth` is the deepest search, if above 0.
-    """
-    deepest, before = int(record["depth"][0]), memory.copy()
-    record["stop"], record["depth"] = 0, 1
-    timer = threading.Timer(seconds, record.__setitem__, ("stop", 1))
-    try:
-        search()
-        if np.isfinite(values).sum() < 2:  # no choice
-            return
-        timer.start()
-        for depth in range(2, (deepest if deepest > 0 else DEEPEST) + 1):
-            record["depth"], last = depth, (values.copy(), actions.copy())
-            memory[:] = before
-            search()
-            if record["stop"][0]:
-                values[:], actions[:] = last
-                break
-    finally:
-        timer.cancel()
-        record["depth"] = deepest
-
-
 @dataclass(frozen=True)
 class Form:
     """The shell's part of a game, besides its rules."""
@@ -167,7 +129,6 @@ class KernelPlayer(Player):
     rules_are_options: bool = True  # whether `with_rules` adds to `options`
     remembers: bool = False  # whether a decision depends on anything but the observation
     compiled: bool = True  # whether there is a decision kernel, for loops and for other kernels to call
-    time_limit: float | None = None  # seconds for a decision
     distribution: str | None = None  # the option `distribution` of searches that have it
     playing: Any = None  # a heuristic by which the player plays games out
 
@@ -196,8 +157,7 @@ class KernelPlayer(Player):
     def _make_decider(self, way: Any, exact: bool) -> tuple[Kernel, Any]:
         """A decision kernel for one of `Form.ways`, and its settings: see `entry.py`.
 
-        If not `exact`, only the chosen action's value must be exact; other values may be lower bounds. With a
-        `time_limit`, settings[0] is the address of a record with the fields `depth` and `stop`.
+        If not `exact`, only the chosen action's value must be exact; other values may be lower bounds.
         """
         raise NotImplementedError
 
@@ -310,13 +270,13 @@ class KernelPlayer(Player):
     ) -> Trajectory:
         """One whole episode from ``reset(seed=seed)``: the gym loop's trajectory, in a compiled loop where possible.
 
-        It is not for matches, nor for players that decide in Python or have a time limit. The trajectory holds the
-        first `KEPT` actions and counts all.
+        It is not for matches, nor for players that decide in Python. The trajectory holds the first `KEPT` actions and
+        counts all.
         """
         kwargs = env_kwargs or {}
         rules = self._once((env_id, repr(kwargs)), lambda: rules_in(env_id, kwargs, self.form.rules))
         self._check_rules({name: getattr(rules, name) for name in self._rules}, "the environment has")
-        if not self.compiled or self.time_limit is not None or type(rules) is not self.form.rules:  # of a match
+        if not self.compiled or type(rules) is not self.form.rules:  # of a match
             return play_in_env(self.with_rules(asdict(rules)), env_id, seed, env_kwargs, max_episode_steps)
         states = rules.new_states(1)
         states[0, STREAM] = stream_from_seed(seed)
@@ -387,13 +347,8 @@ class KernelPlayer(Player):
         while begin < len(states):
             part = slice(begin, begin + chunk)
             results = memory[part], values[part], actions[part]
-            search = partial(self._call, decide_all, entry, states[part], *results, settings, self.form.shift)
-            begin += chunk
-            if self.time_limit is None:
-                search()
-                chunk *= 2  # `Caller` goes by the time of the last ones
-            else:
-                deepen(search, self.time_limit, self._kept[self._kept[settings][1]], *results)
+            self._call(decide_all, entry, states[part], *results, settings, self.form.shift)
+            begin, chunk = begin + chunk, 2 * chunk  # `Caller` goes by the time of the last ones
 
     def _memory(self, state: Any, count: int, episode_start: Any) -> NDArray[np.uint64]:
         """The memory before `count` decisions, uint64[count, memory_words]: a copy, so that `state` stays as it is."""

@@ -99,7 +99,7 @@ class TreeSearch(KernelPlayer):
             isinstance(leaf, KernelPlayer)
             and leaf.form is self.form  # whose decision kernels this search can call
             and not isinstance(leaf, TreeSearch)  # which values fatal actions, too
-            and (leaf.compiled and not leaf.remembers and leaf.time_limit is None)
+            and (leaf.compiled and not leaf.remembers)
         )
         self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
         self.rewards = counted_rewards(leaf, rewards, self.counted)

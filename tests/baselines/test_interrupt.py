@@ -18,14 +18,20 @@ from mergefall_baselines.registry import environment_of, signature_of
 from numba.core import event
 
 HUGE = 10**30
+NEEDED = {"of": "2048/greedy", "command": ["false"]}
 LONG = {"2048": "2048/minimax", "tetris": "tetris/beam"}  # what players over other players are made of
+
+
+def needed(name):
+    """The options that a player does not have by default."""
+    options = signature_of(name).parameters.items()
+    return {option: NEEDED[option] for option, one in options if one.default is one.empty and "*" not in str(one)}
 
 
 def refusal(name, option, value):
     """What `make` says of an option's value, "" if it takes it."""
-    of = {"of": "2048/greedy"} if signature_of(name).parameters.get("of") and name != "tetris/keys" else {}
     try:
-        make(name, **{**of, option: value})
+        make(name, **{**needed(name), option: value})
     except ValueError as error:
         return str(error)
     return ""
@@ -33,16 +39,16 @@ def refusal(name, option, value):
 
 def counted(name, most=math.inf):
     """The options of a player that take integers, each at the end of the range that its error states, or at `most`."""
-    signature, found = signature_of(name).parameters, {}
+    signature, found = signature_of(name).parameters, needed(name)
     if "of" in signature:
         long = LONG[name.partition("/")[0]]
         found["of"] = {"player": long, **counted(long, most)}
-    rules = game_of(environment_of(name, found)[0]).rules
+    rules = game_of(environment_of(name, found)[0]).arguments("game")
     for option in signature:
         stated = re.search(rf"{option} is {HUGE}; expected an integer from \d+ to (\d+)", refusal(name, option, HUGE))
         if stated and option not in rules:
             found[option] = min(int(stated[1]), most)
-    return found
+    return found if found != needed(name) else {}
 
 
 SHIPPED = [name for name in players() if "model" not in signature_of(name).parameters]

@@ -243,7 +243,7 @@ def expectimax(
     if depth is None and table is False and time_limit is None:
         raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
     least = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else number("cutoff", cutoff, 0, 1)
-    return Search2048(expectimax_kernel, heuristic, depth, leaf, rewards, order, time_limit, table, least, rows, cols)
+    return Search2048(expectimax_kernel, heuristic, depth, leaf, rewards, order, table, least, time_limit, rows, cols)
 
 
 def greedy(

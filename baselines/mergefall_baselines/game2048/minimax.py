@@ -46,7 +46,7 @@ def worst_reply_kernel(shape: Shape) -> Kernel:
         c = read(ctx)
         if left == 0 and c.state_leaves == 0:
             return np.float64(evaluate(board, False, ctx))
-        if c.stop or stopped():
+        if stopped():
             return dead
         cells, worst = packed.empties(board) & c.area, np.inf
         below = left - (left != TO_THE_END)
@@ -86,7 +86,7 @@ def worst_cell_kernel(shape: Shape) -> Kernel:
         """Value of an afterstate `factor` = 2^d deep; an upper bound of it if at most `alpha`."""
         c = read(ctx)
         own = np.float64(evaluate(board, False, ctx)) * factor
-        if c.stop or stopped() or (left == 0 and c.state_leaves == 0):
+        if stopped() or (left == 0 and c.state_leaves == 0):
             return own
         cells, worst = packed.empties(board) & c.area, np.inf
         while cells:
@@ -154,7 +154,6 @@ def minimax(
     leaf: str = "afterstate",
     rewards: bool | None = None,
     order: Sequence[int] | None = None,
-    time_limit: float | None = None,
     rows: int | None = None,
     cols: int | None = None,
 ) -> Search2048:
@@ -167,11 +166,10 @@ def minimax(
     Args:
         heuristic: as for `2048/expectimax`. Default: ``monotone-smooth``.
         depth: own moves: an int ≥ 1, ``"distinct"``, ``"empties"`` (default) or None, as for `2048/expectimax`. None
-            searches to the end of the game, on boards of up to 4 cells or with a `time_limit`.
+            searches to the end of the game, on boards of up to 4 cells.
         leaf: ``"afterstate"`` (default), or ``"state"``: the worst board with one more tile.
         rewards: bool, whether the score of the moves counts. Default: only with heuristic None.
         order: the order in which root moves are searched. Ties go to the first. Default: 0, 1, 2, 3.
-        time_limit: seconds for a decision, as for `2048/expectimax`. Default: None, no limit.
         rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Source: alpha-beta of the Finnish implementation document (*Toteutusdokumentti*, Helsinki 2022), which is
@@ -185,7 +183,7 @@ def minimax(
         1
     """
     search = partial(adversary_kernel, False)
-    return Search2048(search, heuristic, depth, leaf, rewards, order, time_limit, rows=rows, cols=cols)
+    return Search2048(search, heuristic, depth, leaf, rewards, order, rows=rows, cols=cols)
 
 
 def mixed(
@@ -193,7 +191,6 @@ def mixed(
     depth: Any = 3,
     leaf: str = "afterstate",
     order: Sequence[int] | None = None,
-    time_limit: float | None = None,
     rows: int | None = None,
     cols: int | None = None,
 ) -> Search2048:
@@ -216,7 +213,6 @@ def mixed(
         depth: own moves: an int ≥ 1, ``"distinct"`` or ``"empties"``, as for `2048/expectimax`. Default: 3.
         leaf: ``"afterstate"`` (default), or ``"state"``: one more tile.
         order: the order in which root moves are searched. Ties go to the first. Default: 0, 1, 2, 3.
-        time_limit: seconds for a decision, as for `2048/expectimax`. Default: None, no limit.
         rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Source: the program of the evaluation document (Hanoi capstone project, 2021), hlongng2002241/2048. Its own cut-offs
@@ -231,4 +227,4 @@ def mixed(
     if heuristic is None or depth is None:
         raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")
     search = partial(adversary_kernel, True)
-    return Search2048(search, heuristic, depth, leaf, False, order, time_limit, rows=rows, cols=cols)
+    return Search2048(search, heuristic, depth, leaf, False, order, rows=rows, cols=cols)

@@ -7,22 +7,24 @@ larger or have ranks above 15, are searched by `cells.py`.
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.checks import array, boolean, choice, integer
+from mergefall.checks import array, boolean, choice, integer, number
 from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
-from mergefall.typing import Kernel
+from mergefall.typing import Array, Kernel
 from mergefall.words import popcount
+from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
-from mergefall_baselines.kernel_player import KernelPlayer, seconds_option
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.table import new_table
 
 TO_THE_END = 255  # own moves left of a search without a depth limit
@@ -192,6 +194,7 @@ class Search2048(KernelPlayer):
     """
 
     form = FORM
+    time_limit: float | None = None  # seconds for a decision
 
     def __init__(
         self,
@@ -201,9 +204,9 @@ class Search2048(KernelPlayer):
         leaf: str = "afterstate",
         rewards: bool | None = None,
         order: Sequence[int] | None = None,
-        time_limit: float | None = None,
         table: bool | str = False,
         cutoff: float = 0.0,
+        time_limit: float | None = None,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
@@ -211,7 +214,10 @@ class Search2048(KernelPlayer):
         self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
         if heuristic is not None:
             self.heuristic = make_heuristic(heuristic)
-        self.depth, self.time_limit = depth_rule(depth), seconds_option(time_limit)
+        self.depth = depth_rule(depth)
+        if time_limit is not None:
+            self.time_limit = number("time_limit", time_limit, above=0, most=threading.TIMEOUT_MAX)
+            self.compiled = False
         self.state_leaves = choice("leaf", leaf, ("afterstate", "state")) == "state"
         self.rewards = heuristic is None if rewards is None else boolean("rewards", rewards)
         actions = array("order", range(4) if order is None else order, "each of 0, 1, 2, 3 once")
@@ -222,6 +228,44 @@ class Search2048(KernelPlayer):
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         shape = shape_of(self.heuristic, way.kind, bool(self.rewards))
         return self.kernel_of(shape), (self._search_context(shape, way.rows, way.cols, exact), self._order)
+
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+        if self.time_limit is None:
+            return super()._decide(rules, states, memory, values, exact)
+        contexts = [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)]
+        actions = np.empty(len(states), np.int64)
+        for i in range(len(states)):
+            one = slice(i, i + 1)
+            actions[i] = self._deepen(contexts, rules, states[one], memory[one], values[one], exact)
+        return actions
+
+    def _deepen(
+        self, contexts: list[Array], rules: Any, state: Array, memory: Array, values: Array, exact: bool
+    ) -> Any:
+        """Search 1, 2, 3 … moves deep until the time is up; the last complete search decides."""
+
+        def tell(field: str, value: int) -> None:
+            for context in contexts:
+                context[field] = value
+
+        tell("stop", 0)
+        timer, action = threading.Timer(self.time_limit or 0.0, tell, ("stop", 1)), 0
+        try:
+            for depth in range(1, (self.depth if self.depth > 0 else MARGIN) + 1):
+                tell("depth", depth)
+                last = values.copy()
+                found = super()._decide(rules, state, memory, values, exact)
+                if contexts[0]["stop"][0]:
+                    values[:] = last
+                    break
+                action = found[0]
+                if depth == 1:
+                    if np.isfinite(values).sum() < 2:  # no choice
+                        break
+                    timer.start()
+        finally:
+            timer.cancel()
+        return action
 
     def _search_context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
         in_word = shape.kind != "wide"

@@ -214,7 +214,7 @@ class Keys(KernelPlayer):
         super().__init__(**rules)
         self.of = of_game(player_of(of, "of"), PlacementRules, "of")
         self.placements = choice("placements", placements, PlacementRules.choices("placements"))
-        self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled and self.of.time_limit is None
+        self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled
         if not self.compiled and not hasattr(self.of, "choose"):
             without_memory(self.of, "of")
 

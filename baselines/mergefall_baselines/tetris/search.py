@@ -18,7 +18,7 @@ from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import popcount
 
-from mergefall_baselines.kernel_player import KernelPlayer, seconds_option
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.memory import IDS, distribution_option, drawn_by
 from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tetris.search_kernels import CONTEXT, Shape, search_kernel
@@ -54,8 +54,6 @@ class Expectimax(KernelPlayer):
         lost: finite float, the value of a node whose piece cannot be placed without ending the game; choose it below
             the values of boards. Default: None, −inf. Then a small chance of the end is as bad as a certain end, so
             near the top all actions may tie and the player takes the first legal one.
-        time_limit: seconds for one decision. The search deepens own move by own move, up to `depth`, and returns the
-            last search that finished. Default: None, no limit.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: those of the environment, or what the observation shows.
 
@@ -80,7 +78,6 @@ class Expectimax(KernelPlayer):
         distribution: str | None = None,
         beam: int | None = None,
         lost: float | None = None,
-        time_limit: float | None = None,
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
@@ -90,7 +87,6 @@ class Expectimax(KernelPlayer):
         self.distribution = distribution_option(distribution)
         self.beam = 0 if beam is None else integer("beam", beam, 1)
         self.lost = -math.inf if lost is None else number("lost", lost)
-        self.time_limit = seconds_option(time_limit)
 
     @property
     def remembers(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -135,7 +131,7 @@ class Expectimax(KernelPlayer):
         )
 
 
-def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None = None, **rules: Any) -> Expectimax:
+def two_tetrad(heuristic: Any = TUNED, depth: int = 2, **rules: Any) -> Expectimax:
     """Two-tetrad: the best placement of the current piece, if the next piece is then placed best.
 
     The value of an action is the maximum, over the placements of the next piece, of the heuristic's terms of both
@@ -150,8 +146,6 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
             ``two-tetrad`` with weights tuned by the document's method, hill climbing.
         depth: int, own moves: 2 (deep) or 1 (shallow, the current piece alone). Default: 2. Without a preview both are
             shallow.
-        time_limit: seconds for one decision. If the deep search does not finish, the shallow one decides. Default:
-            None, no limit.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: those of the environment, or what the observation shows. The document's search slides:
             ``placements="slide"``.
@@ -166,7 +160,7 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, time_limit: float | None 
         >>> int(player.act({"board": board, "piece": 1, "queue": [1]}))  # O
         2
     """
-    player = Expectimax(heuristic, integer("depth", depth, 1, 2), time_limit=time_limit, **rules)
+    player = Expectimax(heuristic, integer("depth", depth, 1, 2), **rules)
     player.only_known = True
     return player
 
@@ -234,7 +228,6 @@ def quintris(
     distribution: str = "counted",
     beam: int | None = None,
     lost: float | None = None,
-    time_limit: float | None = None,
     **rules: Any,
 ) -> Expectimax:
     """Expectimax of the Quintris document: pieces to come are as frequent as in this episode so far.
@@ -256,7 +249,7 @@ def quintris(
             the current piece, the next, and one unknown piece.
         heuristic: ``open-enclosed``, or a mapping of that name and weights.
         distribution: ``counted``, ``uniform`` or ``bag``, as in tetris/expectimax. Default: ``counted``.
-        beam, lost, time_limit: as in tetris/expectimax.
+        beam, lost: as in tetris/expectimax.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: the five-cell pieces from a hidden distribution, else as for `tetris/expectimax`.
 
@@ -272,7 +265,7 @@ def quintris(
         11
     """
     moves = 1 + integer("depth", depth, 0, MOST_MOVES - 1)
-    player = Expectimax(heuristic, moves, distribution, beam, lost, time_limit, **rules)
+    player = Expectimax(heuristic, moves, distribution, beam, lost, **rules)
     weights = player.heuristic
     if not isinstance(weights, OpenEnclosed):
         raise ValueError(f"heuristic={heuristic!r}; expected 'open-enclosed', or a mapping of that name and weights")

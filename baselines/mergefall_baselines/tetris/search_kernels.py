@@ -54,7 +54,6 @@ CONTEXT = np.dtype(
         ("chances", np.uint64),  # float64[7], see `memory.py`
         ("beam", np.int64),  # placements that an inner node looks into, 0 for all
         ("lost", np.float64),  # value of a node whose piece cannot be placed
-        ("stop", np.int64),  # set from outside: give up
     ]
 )
 
@@ -215,10 +214,10 @@ def _node_kernel(shape: Shape, prepare: Kernel, play: Kernel, listed: Kernel, be
 
         Let v be the node's value. The caller promises v ≤ `upper`. If v ≥ `alpha`, `node` returns v. Otherwise it
         returns some r with v ≤ r < `alpha`. Values closer than `SLACK` count as equal. Without a bound kernel, `node`
-        always returns v. Once `stop` is set, what it returns means nothing.
+        always returns v. Once stopped, what it returns means nothing.
         """
         c = read(ctx)
-        if c.stop or stopped():
+        if stopped():
             return 0.0
         if at.left == 1 or c.beam:
             prepare(board_at(at.level, c), c.rows, memo_at(at.level, c))

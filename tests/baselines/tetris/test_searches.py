@@ -153,19 +153,3 @@ def test_where_all_is_lost_the_first_legal_action():
         assert int(player.act(observation(board, ["O", "O"]))) == 0
     full = np.ones((5, 4), dtype=np.uint8)
     assert int(make("tetris/greedy", pieces="five").act({"board": full, "piece": 1})) == 4  # I5 is too wide lying
-
-
-def test_a_time_limit_ends_a_search_that_would_go_on():
-    board = np.zeros((20, 10), dtype=np.uint8)
-    player = make("tetris/expectimax", depth=16, time_limit=0.2)
-    assert np.isfinite(player.values(observation(board, ["T", "S"]))).any()
-    board = np.zeros((25, 15), dtype=np.uint8)
-    player = make("quintris/expectimax", depth=15, time_limit=0.2)
-    assert np.isfinite(player.values(observation(board, ["U", "N"], FIVE))).any()
-
-
-def test_a_time_limit_that_suffices_changes_nothing():
-    for board, queue in positions(8, 6, 3, seed=4):
-        shown = observation(board, queue)
-        limited, free = (make("tetris/two-tetrad", heuristic="bcts", time_limit=limit) for limit in (60, None))
-        assert limited.values(shown).tolist() == free.values(shown).tolist()
