@@ -1,4 +1,4 @@
-"""Every player that searches: its options have ranges, and Ctrl-C ends the longest decision that these allow."""
+"""Ctrl-C ends the longest decision that the options of any player allow."""
 
 import math
 import re
@@ -51,16 +51,7 @@ def counted(name, most=math.inf):
     return found if found != needed(name) else {}
 
 
-SHIPPED = [name for name in players() if "model" not in signature_of(name).parameters]
-SEARCHES = [name for name in SHIPPED if counted(name)]
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-@pytest.mark.parametrize("value", [HUGE, -1])
-def test_integers_out_of_range_are_refused(name, value):
-    for option, parameter in signature_of(name).parameters.items():
-        if str(parameter.annotation).partition(" ")[0] in ("Any", "int", "bool"):
-            assert str(value) in refusal(name, option, value), option
+SEARCHES = [name for name in players() if "model" not in signature_of(name).parameters and counted(name)]
 
 
 @pytest.fixture
