@@ -137,6 +137,8 @@ def test_the_largest_boards_of_2048_and_what_they_merge_to_are_restored(size):
         (TETRIS, {"hold": True}, game.HOLD, 8, "the hold 0x8; expected 0, or an id plus one, the id one of 0 I, 1 O"),
         (TETRIS, {}, game.GRAVITY, 1, "the word of play by keys 0x1; expected 0"),
         (TETRIS, {}, game.RULES, 0, "the rules word 0x0; expected 0x.*, Rules.cols=10, rows=20"),
+        (TETRIS, {}, game.COLUMNS, 1 << 24, "the highest cells 0x1000000; expected cells in the 24 rows"),
+        (VERSUS, {}, game.COLUMNS + 10 + game.COLUMNS, 1 << 63, "the highest cells 0x8.*; expected cells in the 24"),
         (KEYS, {}, game.COLUMN, 9, "the column 0x9; expected a place within the walls"),
         (KEYS, {}, game.SPIN, 3, "the spin 0x3; expected 0x0 to 0x2"),
         (KEYS, {}, game.LINES, 1 << 63, "the lines 0x8000000000000000; expected"),

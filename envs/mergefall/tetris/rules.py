@@ -264,6 +264,9 @@ class PieceRules(GameRules):
             wrong = (bag == 0) | (bag & ~U(game.word_of([15 * (id in drawn) for id in range(self.n_pieces)])) > 0)
             expected = f"copies in four bits for each piece, {each}, and not all 0"
         yield "bag", bag, wrong, expected
+        cells, rows = np.bitwise_or.reduce(states[:, game.COLUMNS : game.COLUMNS + self.cols], axis=1), self.rows
+        rows += self.piece_set.storage
+        yield "highest cells", cells, cells >> U(rows) > 0, f"cells in the {rows} rows of the field and above it"
 
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
         """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""

@@ -183,8 +183,6 @@ class Rules(PieceRules):
         states[:, game.LINES] = (parts["status"][:, -1] - 1) * LEVEL_LINES
         if self.versus:
             states[:, -self.cols :] = columns_of(parts["opponent"])
-        if self.versus:
-            states[:, -self.cols :] = columns_of(parts["opponent"])
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
         parts = self.checked(observations)
