@@ -84,7 +84,7 @@ class TetrisVersusEnv(TetrisKeysEnv):
     >>> for _ in range(20):
     ...     obs, reward, terminated, truncated, info = env.step(0)  # wait
     >>> obs["opponent"].sum(), info["won"]
-    (np.uint64(16), 0)
+    (np.uint64(10), 0)
 
     ## Version History
 
