@@ -60,7 +60,7 @@ bench: setup  ## speed: ratios against other projects, measured in one run (they
 	$(BIN)/python tests/benchmarks/bench.py
 
 perft: setup  ## count move sequences against known counts
-	$(BIN)/python tests/perft/perft.py
+	$(BIN)/python tests/perft/perft.py tests/perft/*.txt tests/perft/long/*.txt
 
 strength: setup  ## every documented player at its own depth; hours, resumes where it stopped
 	$(BIN)/mergefall compare documented --out results/documented --workers $(WORKERS)
