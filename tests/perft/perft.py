@@ -25,7 +25,6 @@ from mergefall.tetris.field import clear, copy, full_rows, is_free, put
 from mergefall.tetris.pieces import NAMES, WIDTHS
 from mergefall.tetris.placements import at_rest, list_reachable
 
-
 ROW = 19  # in which pieces appear, counted from 0
 
 
