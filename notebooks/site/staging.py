@@ -48,7 +48,7 @@ PUBLIC = {
     "text text_game kernels",
     "mergefall_baselines": "player registry tree tetris.protocol",
     "mergefall_training": "play.evaluation play.statistics play.records play.verify play.advice play.watching "
-    "play.puzzles play.preferences play.text_bench play.text_adapters "
+    "play.puzzles play.preferences play.text_bench "
     "compare compare.suite compare.results compare.versus compare.report wrappers learn learn.run learn.presets "
     "learn.demonstrations learn.sb3.train learn.sb3.networks learn.sb3.vec_env learn.sb3.export "
     "learn.distill.train learn.kickstart.train learn.afterstate.train learn.evolution.train learn.ntuple.train "

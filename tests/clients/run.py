@@ -51,6 +51,8 @@ CLIENTS = {
     "rllib_ppo": Client("RLlib", ("ray[rllib]", TORCH)),
     "minari_data": Client("Minari", ("minari[create,hdf5]", "pillow")),
     "d3rlpy_cql": Client("d3rlpy", ("d3rlpy", "minari[hdf5]", "pillow", TORCH)),
+    "verifiers_puzzles": Client("verifiers", ("verifiers",)),
+    "textarena_game": Client("TextArena", ("textarena",)),
     "optuna_search": Client("Optuna", ("optuna", TORCH), "[train]"),
 }
 
