@@ -19,7 +19,7 @@ from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, search_kernel
-from mergefall_baselines.tetris.memory import BAG, chances_of, observe
+from mergefall_baselines.tetris.memory import BAG, IDS, chances_of, observe
 from mergefall_baselines.tetris.player import STATE_FORM
 
 WIDEST = 200_000
@@ -37,7 +37,7 @@ def decide_kernel(recipe: Recipe) -> Kernel:
         hold, bag, choice = np.int64(state[game.HOLD]), 0, -1
         observe(memory, state[game.QUEUE], 1 + preview, hold)
         if randomizer == game.BAG7:
-            bag = chances_of(memory, BAG, game.DRAWN[pieces], np.empty(7))
+            bag = chances_of(memory, BAG, game.DRAWN[pieces], np.empty(IDS))
         search(beam, state, hold if game.choices_of(state) == 2 else NO_HOLD, bag, values)
         for placement in placements[: game.list_legal(state, beam.rows, placements)]:  # the first one if all is lost
             if choice < 0 or values[action_of(placement)] > values[action_of(choice)]:

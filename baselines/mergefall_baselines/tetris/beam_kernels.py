@@ -33,7 +33,8 @@ from numpy.typing import NDArray
 from mergefall_baselines.tetris.memory import bag_after
 
 U = np.uint64
-NO_HOLD, UNKNOWN = 8, 9  # in HOLD: there is none; a piece that came after the known ones. 0: empty, else an id plus one
+# In HOLD: there is none; a piece that came after the known ones. 0: empty, else an id plus one.
+NO_HOLD, UNKNOWN = game.KINDS + 1, game.KINDS + 2
 FACTORS = np.random.default_rng(1).integers(0, 1 << 64, 16, U) | U(1)  # of the columns in a node's key
 PROBES = 4
 CANDIDATES = 8  # for each node that stays, how many are listed before the worst of them are left out

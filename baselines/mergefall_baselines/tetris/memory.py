@@ -1,11 +1,11 @@
 """A Tetris player's memory of the pieces seen in this episode, and the probabilities of the next piece.
 
-A player's memory is uint64[9] for each game: its own random stream, then how often each piece id has come into view,
-and whether a piece was held at the last decision.
+A player's memory is uint64[MEMORY] for each game: its own random stream, then how often each piece id has come into
+view, and whether a piece was held at the last decision.
 From the counts follow the pieces left in a bag and the frequencies of a hidden distribution.
 
 The chances of the next piece are one integer and one array. If `bag` is not 0, its bits are the ids that come next with
-equal probability. If it is 0, `weights` float64[7] are the probabilities of the ids.
+equal probability. If it is 0, `weights` float64[IDS] are the probabilities of the ids.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from mergefall.checks import choice
 from mergefall.kernels import kernel
+from mergefall.tetris.game import KINDS
 from mergefall.tetris.rules import Rules
 from mergefall.words import below, nth_bit, popcount
 
 U = np.uint64
-STREAM, COUNTS, IDS = 0, 1, 7
+STREAM, COUNTS, IDS = 0, 1, KINDS
 HELD = COUNTS + IDS
 MEMORY = HELD + 1
 DISTRIBUTIONS = ("uniform", "bag", "counted")

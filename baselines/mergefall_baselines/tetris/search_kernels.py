@@ -51,7 +51,7 @@ CONTEXT = np.dtype(
         ("placements", np.uint64),  # int64[levels, listed]
         ("keys", np.uint64),  # float64[levels, listed], by which placements are ordered
         ("scratch", np.uint64),  # uint64[cols]
-        ("chances", np.uint64),  # float64[7], see `memory.py`
+        ("chances", np.uint64),  # float64[IDS], see `memory.py`
         ("beam", np.int64),  # placements that an inner node looks into, 0 for all
         ("lost", np.float64),  # value of a node whose piece cannot be placed
     ]

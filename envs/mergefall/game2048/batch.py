@@ -46,6 +46,20 @@ class Seen(NamedTuple):
     legal: NDArray[np.bool_]
 
 
+@kernel
+def payment(score, top, goal, paid):
+    """The reward of a move: NaN for one that is not described here.
+
+    - `score`: of the move, 0 if it is illegal. `top`, `goal`: the largest rank after it, and that which is the goal.
+    - `paid`: SCORE, LOG2 or GOAL.
+    """
+    if paid == SCORE:
+        return np.float64(score)
+    if paid == LOG2:
+        return np.log2(1.0 + score)
+    return np.float64(top >= goal) if paid == GOAL else np.nan
+
+
 # -- a block of 4×4 games ----------------------------------------------------------------------------------------------
 
 
@@ -135,11 +149,7 @@ def step(first, end, states, actions, fresh, pool, rules, out):
             else:
                 gain, mask, over, top = core.step(states[i], actions[i])
                 legal, gain = gain >= 0, max(gain, 0)
-            reward = np.float64(gain)
-            if paid == LOG2:
-                reward = np.log2(1.0 + reward)
-            elif paid == GOAL:
-                reward = np.float64(top >= core.goal_of(states[i, core.SHAPE]))
+            reward = payment(gain, top, core.goal_of(states[i, core.SHAPE]), paid)
             stuck = np.int64(states[i, core.ILLEGAL]) >= illegal_limit
             capped = (max_steps > 0) & (np.int64(states[i, core.STEPS]) >= max_steps)
             out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck | capped
@@ -174,15 +184,15 @@ def observe(states, masks, over):
 
 
 @kernel
-def afterstates(states, boards, gains):
-    """Write the afterstates of n games to `boards` uint8[n, 4, rows·cols], their scores to `gains` int64[n, 4].
-
-    An illegal action has gain -1.
-    """
+def afterstates(states, paid, boards, rewards, legal):
+    """Write the afterstates of n games, uint8[n, 4, rows·cols], the rewards float64[n, 4] and what is legal."""
     for i in range(len(states)):
-        rows, cols, _ = core.shape_of(states[i])
+        rows, cols, goal = core.shape_of(states[i])
         cells = core.flat_cells(states[i], rows, cols)
         for action in range(4):
             for k in range(cells.size):
                 boards[i, action, k] = cells[k]
-            gains[i, action] = core.move_cells(boards[i, action], rows, cols, action)
+            gain = core.move_cells(boards[i, action], rows, cols, action)
+            legal[i, action], rewards[i, action] = gain >= 0, 0.0
+            if gain >= 0:
+                rewards[i, action] = payment(gain, boards[i, action].max(), goal, paid)

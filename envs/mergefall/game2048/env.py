@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from math import log2
-
 import numpy as np
 from numpy.typing import NDArray
 
 from mergefall.env import ARROWS, GameEnv
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
+from mergefall.game2048.batch import payment
 from mergefall.game2048.board import ILLEGAL, SCORE
 from mergefall.game2048.render import Canvas
 from mergefall.game2048.rules import Rules
@@ -139,8 +138,7 @@ class Game2048Env(GameEnv):
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
         reward = float(gain) if legal else 0.0
         if not self._pays_score:
-            goal = self.rules.goal if self.rules.reward == "goal" else None
-            reward = log2(1 + reward) if goal is None else float(info["max_tile"] >= goal)
+            reward = payment(max(gain, 0), top, self.rules.goal_rank, self.rules.reward_index)
         return self._cells.copy(), reward, over, truncated, info
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:

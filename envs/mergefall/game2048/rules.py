@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import log2
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -173,13 +172,8 @@ class Rules(GameRules):
     def afterstates(self, states: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
         """Boards uint8[n, 4, rows, cols], rewards float64[n, 4] and legality bool[n, 4] of all actions."""
         boards = np.empty((len(states), 4, self.rows * self.cols), np.uint8)
-        gains = np.empty((len(states), 4), np.int64)
-        batch.afterstates(states, boards, gains)
-        rewards, legal = np.maximum(gains, 0).astype(np.float64), gains >= 0
-        if self.reward == "goal":
-            rewards = (legal & (boards.max(axis=-1) >= self.goal_rank)).astype(np.float64)
-        elif self.reward == "log2":  # Python's, as in `step`: NumPy's may have another last bit
-            rewards = np.array([log2(1 + score) for score in rewards.ravel().tolist()]).reshape(rewards.shape)
+        rewards, legal = np.empty((len(states), 4)), np.empty((len(states), 4), np.bool_)
+        batch.afterstates(states, self.reward_index, boards, rewards, legal)
         return boards.reshape(-1, 4, self.rows, self.cols), rewards, legal
 
     def _start(self, given: dict[str, Any]) -> NDArray[np.uint8]:

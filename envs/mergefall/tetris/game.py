@@ -56,7 +56,8 @@ FIRST = np.array([PIECE_SETS[name].first for name in SETS], dtype=np.int64)  # t
 DRAWN = np.array([sum(1 << id for id in PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)  # ids as bits
 NAMED = np.array([len(PIECE_SETS[name].names) for name in SETS], dtype=np.int64)
 COUNTS = np.array([len(PIECE_SETS[name].drawn) for name in SETS], dtype=np.int64)
-IDS = np.array([(PIECE_SETS[name].drawn * 7)[:7] for name in SETS], dtype=np.int64)  # the first COUNTS are the ids
+KINDS = int(NAMED.max())  # ids of a set, at most; a word has room for 15
+IDS = np.array([(PIECE_SETS[name].drawn * KINDS)[:KINDS] for name in SETS])  # the first COUNTS are the ids
 
 
 def nibbles(words: NDArray[np.uint64] | np.uint64, count: int) -> NDArray[np.int64]:
@@ -160,7 +161,7 @@ def piece_by(state, bits):
     bag = state[BAG]
     if randomizer == HIDDEN:
         total = 0
-        for piece in range(7):
+        for piece in range(KINDS):
             total += nibble(bag, piece)
         left, piece = below(bits, total), 0
         while left >= nibble(bag, piece):
@@ -188,7 +189,7 @@ def start(state, given=0):
     for i in range(COLUMNS, state.size):
         state[i] = U(0)
     while randomizer == HIDDEN and state[BAG] == 0:
-        for piece in range(7):
+        for piece in range(KINDS):
             if DRAWN[pieces] >> piece & 1:
                 state[BAG] |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
     state[HOLD] = U(nibble(U(given), GIVEN_HOLD))

@@ -414,11 +414,9 @@ class Rules(PieceRules):
     def _draws(self, bag: int, multiset: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(the bounds of the random bits that draw each id, the ids that may be drawn)."""
         ids = np.array(self.piece_set.drawn)
-        weights = np.ones(len(ids), np.int64)
-        if self.randomizer == "bag7" and bag:  # an empty bag is filled before the draw
-            weights = bag >> ids & 1
-        elif self.randomizer == "hidden":
-            weights = multiset[ids]
+        alike = np.ones(len(ids), np.int64)  # an empty bag is filled before the draw
+        of_bag = bag >> ids & 1 if bag else alike
+        weights = {"uniform": alike, "bag7": of_bag, "hidden": multiset[ids]}[self.randomizer]
         ids, weights = ids[weights > 0], weights[weights > 0]
         return bounds(np.append(0, weights.cumsum())), ids
 

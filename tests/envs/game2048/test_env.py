@@ -9,12 +9,20 @@ import numpy as np
 import pytest
 from mergefall.game2048 import Game2048Env, Game2048VectorEnv, draw, from_text, move, to_text
 from mergefall.game2048 import board as core
+from mergefall.game2048.batch import payment
+from mergefall.game2048.rules import Rules
 from mergefall.threads import share
 
 from ..test_api import equal
 
 NAME = "mergefall/Game2048-v0"
 START = "2 2 4 ./. . . ./. . . ./. . . ."
+
+
+def test_every_reward_is_described():
+    count = len(Rules.choices("reward"))
+    assert all(np.isfinite(payment(4, 3, 3, reward)) for reward in range(count))
+    assert np.isnan(payment(4, 3, 3, count))  # not as one of the others
 
 
 def test_log2_rewards():

@@ -1,6 +1,7 @@
 """The rules of Tetris: plain Python, the compiled rules and golden data from an independent program agree."""
 
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mergefall.tetris import from_text, game, identify, place, reference, rotations, to_text
 from mergefall.tetris.field import boards_of, columns_of, read_board
-from mergefall.tetris.pieces import NAMES, PIECE_SETS
+from mergefall.tetris.pieces import NAMES, PIECE_SETS, PieceSet
 from mergefall.tetris.placements import action_of, list_placements
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.seen import LINES
@@ -185,3 +186,21 @@ def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
     cols = board.shape[1]
     listed = [action_of(placement) for placement in placements[:count].tolist()]
     assert listed == [(s * 4 + r) * cols + c for s, r, c in legal]
+
+
+def test_an_eighth_piece_is_drawn(monkeypatch):
+    monkeypatch.setitem(PIECE_SETS, "eight", PieceSet(tuple("ABCDEFGH"), tuple(range(8)), 0, 4))
+    spec = spec_from_file_location("with_eight", game.__file__)
+    more = module_from_spec(spec)
+    spec.loader.exec_module(more)
+    assert more.IDS[-1, : more.COUNTS[-1]].tolist() == list(range(8)) == list(range(more.KINDS))
+
+
+def test_every_randomizer_draws_by_its_own_chances():
+    multiset = np.array([0, 1, 0, 3, 0, 0, 0])
+    drawn = {name: Rules(randomizer=name)._draws(0b11, multiset)[1].tolist() for name in Rules.choices("randomizer")}
+    assert drawn == {"uniform": list(range(7)), "bag7": [0, 1], "hidden": [1, 3]}
+    unknown = Rules()
+    object.__setattr__(unknown, "randomizer", "other")
+    with pytest.raises(KeyError, match="other"):  # and is not taken for another
+        unknown._draws(0, multiset)
