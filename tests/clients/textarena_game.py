@@ -7,17 +7,16 @@ from mergefall.text_game import TextGame
 
 class Game(ta.Env):
     def reset(self, num_players=1, seed=None):
-        self.game, self.total = TextGame(gym.make("mergefall/Game2048-v0"), rules=True), 0.0
+        self.game = TextGame(gym.make("mergefall/Game2048-v0"), rules=True)
         prompt, _ = self.game.reset(seed=seed)
         self.state = ta.SinglePlayerState(num_players=num_players, seed=seed)
         self.state.reset(game_state={}, player_prompt_function=lambda **_: prompt)
 
     def step(self, action):
-        prompt, reward, terminated, truncated, _ = self.game.step(action)
+        prompt, _, terminated, truncated, info = self.game.step(action)
         self.state.add_observation(message=prompt, observation_type=ta.ObservationType.GAME_BOARD)
-        self.total += reward
         if terminated or truncated:
-            self.state.set_outcome(reward=self.total, reason="The game is over.")
+            self.state.set_outcome(reward=info["score"], reason="The game is over.")
         return self.state.step()
 
 
