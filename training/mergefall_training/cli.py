@@ -479,6 +479,7 @@ def tune(
     what: Annotated[Literal["weights"], tyro.conf.Positional],
     who: Who,
     climb: Annotated[Climb, tyro.conf.arg(name="")],
+    by: str | None = None,
     weight: Pairs = (),
     workers: int = 1,
     out: Path | None = None,
@@ -489,6 +490,7 @@ def tune(
         what: What is tuned.
         who: The player.
         climb: How to climb.
+        by: Figure whose mean is to grow, such as `attack`; default: the score, in Tetris the lines.
         weight: Weight to change, such as `penalty`, or `stages.0.1.penalty` for a nested one; may be repeated;
             default: all.
         workers: Processes that play side by side.
@@ -496,19 +498,8 @@ def tune(
     """
     from mergefall_training.tune.weights import print_tuning, tune
 
-    env, kwargs = who.environment()
-    tuning = tune(
-        who.player,
-        parse_options(who.option),
-        env,
-        climb,
-        only=weight,
-        env_kwargs=kwargs,
-        max_episode_steps=who.max_episode_steps,
-        workers=workers,
-        out=out,
-    )
-    print_tuning(tuning)
+    options = parse_options(who.option)
+    print_tuning(tune(who.player, options, who.match(), climb, by=by, only=weight, workers=workers, out=out))
 
 
 def export(

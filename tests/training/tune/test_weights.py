@@ -11,19 +11,19 @@ from mergefall.tetris.heuristics import TwoTetrad
 from mergefall.weighted import with_weights
 from mergefall_baselines import make
 from mergefall_training.compare.suite import load_suite
+from mergefall_training.play.match import Match
 from mergefall_training.tune import weights as weights_module
 from mergefall_training.tune.climbing import Climb, ends
 from mergefall_training.tune.weights import TRIAL_SEED, tune
 
-ENV = "mergefall/Game2048-v0"
+MATCH = Match.read("mergefall/Game2048-v0", {"rows": 2, "cols": 3})
 TUNED = Path(weights_module.__file__).parent / "tuned"
 OPTIONS = {"heuristic": "monotone-smooth"}
 SMALL = Climb(games=3, finals=5, trials=12, restarts=5)
 
 
 def run(out=None, climb=SMALL, **changed):
-    arguments = {"env_kwargs": {"rows": 2, "cols": 3}, "out": out, "progress": False, **changed}
-    return tune("2048/greedy", OPTIONS, ENV, climb, **arguments)
+    return tune("2048/greedy", OPTIONS, MATCH, climb, **{"out": out, "progress": False, **changed})
 
 
 def timeless(trials):
@@ -128,6 +128,7 @@ def test_damage_and_other_runs_are_errors(tmp_path):
     [
         ({"only": ["corner", "corners"]}, "weight is 'corners'; expected one of"),
         ({"workers": 0}, "workers is 0"),
+        ({"by": "attack"}, "by is 'attack'; expected one of 'score', 'max_tile'"),
         ({"out": "."}, "no regular file; expected"),
         *(
             ({"climb": Climb(**wrong)}, next(iter(wrong)))
@@ -140,13 +141,25 @@ def test_bad_arguments(changed, complaint):
         run(**changed)
 
 
+def test_the_player_behind_keys_is_tuned_by_any_figure_of_so_many_pieces(capsys):
+    match = Match.read("mergefall/TetrisKeys-v0", max_pieces=12)
+    options = {"of": {"player": "tetris/greedy", "heuristic": "bcts"}}
+    found = tune("tetris/keys", options, match, Climb(games=2, trials=3), by="pieces", only=["holes"])
+    with_it = {"of": options["of"] | {"heuristic": found.heuristic}}
+    assert [trial.weights["holes"] for trial in found.trials] == [-13.08335, -6.54167, -19.625]
+    assert {trial.games for trial in found.finalists} == {20}
+    assert make("tetris/keys", **with_it).of.heuristic.holes == found.finalists[0].weights["holes"]
+    assert {trial.mean for trial in found.trials} == {12}
+    assert "20 of 20 games, best 12.0" in capsys.readouterr().err
+
+
 def test_a_heuristic_of_ones_own_keeps_the_name_that_make_takes(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "my_corner.py").write_text(
         "from typing import ClassVar\nfrom mergefall.game2048 import HEURISTICS\n\n"
         "class Corner(HEURISTICS['monotone-smooth'].__class__):\n    name: ClassVar[str] = 'corner'\n"
     )
-    found = tune("2048/greedy", {"heuristic": "my_corner:Corner"}, ENV, replace(SMALL, trials=2), progress=False)
+    found = tune("2048/greedy", {"heuristic": "my_corner:Corner"}, MATCH, replace(SMALL, trials=2), progress=False)
     assert found.heuristic["name"] == "my_corner:Corner"
     assert make("2048/greedy", heuristic=found.heuristic).heuristic.corner == found.finalists[0].weights["corner"]
 

@@ -28,7 +28,7 @@ class Climb:
         restarts: Climbs from random weights after the first one.
         spread: Standard deviation of the random weights, as a share of the given ones, or of `unit` if that is larger.
         trials: Maximum number of trials of all climbs together; default: no limit.
-        finals: Games of each finalist.
+        finals: Games of each finalist; default: ten times `games`.
         seed: Seed of the random weights.
     """
 
@@ -40,8 +40,12 @@ class Climb:
     restarts: int = 0
     spread: float = 1.0
     trials: int | None = None
-    finals: int = 1000
+    finals: int | None = None
     seed: int = 0
+
+    @property
+    def of_finals(self) -> int:
+        return min(10 * self.games, MOST_GAMES) if self.finals is None else self.finals
 
     def check(self) -> None:
         """Raises ValueError if a field is out of range."""

@@ -1,7 +1,7 @@
 """Tunes the weights of a player's heuristic by hill climbing (`climbing.py`) over games.
 
 - A *trial* plays games with one set of weights, all trials the same ones, seeds from 500,000 on. Its value is the mean
-  score, in Tetris the mean number of lines. A low cap makes good weights look alike, for its games count, too.
+  of a figure, by default the game's headline. A low cap makes good weights look alike, for its games count, too.
 - What a search tries next depends only on its arguments and the trials so far; so a resumed one reads those on file.
 - The best of many trials was also lucky. So the ends of the best climbs and the start each play `finals` fresh games,
   seeds from 750,000 on. The best mean there is the result.
@@ -22,9 +22,11 @@ from typing import Any
 import numpy as np
 from mergefall import __version__
 from mergefall.checks import choice, number
+from mergefall.games import game_of
 from mergefall.typing import Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
+from mergefall_baselines.registry import player_of
 
 from mergefall_training.files import LineFile, made
 from mergefall_training.play.match import Match
@@ -90,19 +92,20 @@ def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
 def tune(
     player: str,
     options: Options,
-    env_id: str,
+    match: Match,
     climb: Climb,
     *,
+    by: str | None = None,
     only: Sequence[str] | None = None,
-    env_kwargs: Options | None = None,
-    max_episode_steps: int | None = None,
     workers: int = 1,
     out: str | os.PathLike[str] | None = None,
     progress: bool = True,
 ) -> Tuning:
-    """Tune the heuristic of the player `make(player, **options)`, from its own weights on.
+    """Tune the heuristic of the player `make(player, **options)`, or of its option `of`, from its own weights on.
 
     Args:
+        match: where it plays.
+        by: the figure whose mean is the value of a trial; default: the headline of the game.
         only: weights to change, in this order, by their paths as in `weights_of`; default: all.
         workers: number of processes.
         out: JSON-lines file to which each finished trial is appended. The same call on it resumes a stopped run, with
@@ -111,12 +114,14 @@ def tune(
     Raises ValueError if the file holds another run, or one of an earlier version of the user's code.
     """
     climb.check()
-    workers = workers_of(workers)
+    workers, game = workers_of(workers), game_of(match.env_id)
+    by = choice("by", game.headline if by is None else by, game.figures)
+    of = options.get("of")
+    inner = {"player": of} if isinstance(of, str) else dict(of or options)  # the options that hold the heuristic
     begin = make(player, **dict(options))
-    spec = _spec_of(begin, options.get("heuristic"))
+    spec = _spec_of(player_of(inner) if of else begin, inner.get("heuristic"))
     every = weights_of(spec)
     start = {choice("weight", name, every): every[name] for name in only or every}
-    match = Match.read(env_id, env_kwargs, max_episode_steps)
     job = task(begin, match)
     header = {
         "format": "mergefall tuning",
@@ -124,19 +129,20 @@ def tune(
         "player": player,
         "options": {**options, "heuristic": spec},
         "weights": list(start),
-        "env_id": match.env_id,
-        "env_kwargs": match.env_kwargs,
-        "max_episode_steps": match.max_episode_steps,
+        "by": by,
+        **match.said(),
         "settings": asdict(climb),
         "package": __version__,
         "code": code_of(player, {**options, "heuristic": spec}, match.env_kwargs),
     }
 
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
-        begun = perf_counter()
-        changed = make(player, **{**options, "heuristic": with_weights(spec, weights)}).with_rules(match.env_kwargs)
-        seeds = range(seed, seed + games)
-        results = [episode.result for episode in play_all(replace(job, player=changed), seeds, 1, executor)]
+        begun, results = perf_counter(), []
+        changed = inner | {"heuristic": with_weights(spec, weights)}
+        made = make(player, **({**options, "of": changed} if of else changed)).with_rules(match.env_kwargs)
+        for episode in play_all(replace(job, player=made), range(seed, seed + games), 1, executor):
+            results.append(getattr(episode, by))
+            show(len(trials), f"{len(results)} of {games} games{best()}")
         return WeightTrial(
             weights,
             seed,
@@ -145,6 +151,9 @@ def tune(
             error=round(float(np.std(results)) / math.sqrt(games), 1),
             seconds=round(perf_counter() - begun, 3),
         )
+
+    def best() -> str:
+        return f", best {max(one.mean for one in trials):,.1f}" if trials else ""
 
     path = None if out is None else Path(out)
     trials: list[WeightTrial] = []
@@ -156,11 +165,11 @@ def tune(
 
         def value(weights: Weights) -> float:
             trials.append(trial(weights, TRIAL_SEED, climb.games))
-            show(len(trials), f"best {max(one.mean for one in trials):,.0f}")
+            show(len(trials), best()[2:])
             return trials[-1].mean
 
         finalists = [start, *(weights for weights in ends(value, start, climb)[:FINALISTS] if weights != start)]
-        finals = [trial(weights, FINAL_SEED, climb.finals) for weights in finalists]
+        finals = [trial(weights, FINAL_SEED, climb.of_finals) for weights in finalists]
     finals.sort(key=lambda final: -final.mean)
     return Tuning(with_weights(spec, finals[0].weights), finals, trials)
 
@@ -180,6 +189,6 @@ def print_tuning(tuning: Tuning) -> None:
     for trial in tuning.finalists:
         last = trial.seed + trial.games - 1
         start = " (the start)" if trial.weights == tuning.trials[0].weights else ""
-        print(f"mean {trial.mean:,.0f} ± {trial.error:,.0f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
+        print(f"mean {trial.mean:,.1f} ± {trial.error:,.1f}, N={trial.games}, seeds {trial.seed}-{last}{start}")
     print(f"best after {len(tuning.trials)} trials:")
     print(json.dumps(tuning.heuristic))
