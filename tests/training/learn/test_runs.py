@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from mergefall_training.cli import main
 from mergefall_training.files import differences
-from mergefall_training.learn import ALGORITHMS, trainer
+from mergefall_training.learn import ALGORITHMS
 from mergefall_training.learn.presets import configure, load_preset, presets_of
-from mergefall_training.learn.run import Config, open_run, read_curve, train
+from mergefall_training.learn.run import Config, begun, open_run, read_curve, train
 
 from tests.fuzz import refused
 
@@ -48,7 +48,7 @@ def command(capsys, algorithm, out, *options, **changed):
             "features_extractor_class is FlattenExtractor; AfterstatesPolicy takes",
         ),
         ("maskable-ppo", {"policy_kwargs": {"depth": 3}}, "maskable-ppo cannot be made of {"),
-        ("maskable-ppo", {"batch_size": 24}, "expected a multiple of batch_size, which is 24"),
+        ("maskable-ppo", {"batch_size": 24}, "batch_size is 24; expected a divisor of n_envs · n_steps, 2048, above 1"),
         ("maskable-ppo", {"warm_start": "nothing"}, "there is no file nothing; expected a mergefall model"),
         ("maskable-ppo", {"env_wrapper": "fear"}, "env_wrapper is 'fear'; expected a list of {NAME: ARGUMENTS}"),
         ("dqn", {"learning_starts": 10_000_000}, "learning_starts is 10000000, timesteps is "),
@@ -69,7 +69,7 @@ def test_every_hyperparameter_is_refused_by_name(algorithm):
     config = configure(algorithm, env_id, preset=name or None)
 
     def check(**changed):
-        trainer(algorithm).check(replace(config, hyperparameters=config.hyperparameters | changed))
+        begun(replace(config, hyperparameters=config.hyperparameters | changed))
 
     with pytest.raises(ValueError, match=f"{algorithm} has no 'typo'; it has ") as error:
         check(typo=1)
@@ -99,8 +99,8 @@ def test_every_hyperparameter_is_refused_by_name(algorithm):
         ("ntuple", {"rows": 5}, {}, "5"),
         ("kickstart", {}, {"teacher": None}, "teacher is None; expected a Player, a player's name"),
         ("distill", {}, {"teacher": "tetris/bcts"}, "this player plays one of mergefall/Tetris-v0"),
-        ("kickstart", {}, {"batch_size": 1}, "batch_size is 1; expected an integer"),
-        ("kickstart", {}, {"batch_size": 5}, "n_envs · n_steps is 32; expected a multiple of batch_size, 5"),
+        ("kickstart", {}, {"batch_size": 1}, "batch_size is 1; expected a divisor"),
+        ("kickstart", {}, {"batch_size": 5}, "batch_size is 5; expected a divisor of n_envs · n_steps, 32"),
         ("distill", {}, {"gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
         ("distill", {}, {"teacher": []}, r"teacher is \[\]; expected a Player"),
         ("distill", {}, {"teacher": ["2048/optimal", 3]}, "teacher is 3; expected a Player"),
@@ -113,7 +113,7 @@ def test_what_cannot_be_learnt_is_refused(algorithm, env_kwargs, changed, compla
     usual = {"policy_kwargs": NETWORK, "teacher": "2048/optimal"} | LEARNERS[algorithm] if algorithm in LEARNERS else {}
     config = Config(algorithm, kwargs.pop("env_id"), kwargs, usual | changed, 10, 10)
     with pytest.raises(ValueError, match=complaint):
-        trainer(algorithm).check(config)
+        begun(config)
 
 
 @pytest.mark.parametrize("algorithm", ["maskable-ppo", "distill", "afterstate"])

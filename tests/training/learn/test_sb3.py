@@ -97,11 +97,11 @@ def test_models_of_0_1_0_see_ranks_as_they_are(folder, tmp_path):
         values = make(str(path)).values(boards)
         legal = np.isfinite(values)
         np.testing.assert_allclose(values[legal], hidden.numpy()[legal], rtol=1e-5)
-    learner = sb3.build(config(), "cpu")
-    state = sb3.state(learner)
+    learner = sb3.Learner(config(), "cpu")
+    state = learner.state()
     del state["policy"]["features_extractor.scales"]
     with pytest.raises(RuntimeError, match="scales"):
-        sb3.restore(learner, state)
+        learner.restore(0, state)
 
 
 def test_searches_take_q_values_in_units_of_the_reward(tmp_path):
@@ -155,22 +155,20 @@ def test_damaged_folders_are_refused(tmp_path):
         read_curve(run)
 
 
-def test_a_place_beyond_the_words_of_numpys_random_state_is_refused(tmp_path):
+def test_a_place_beyond_the_words_of_numpys_random_state_is_refused():
     """NumPy takes it, and reads there at the next draw."""
-    with open_run(tmp_path, config(), progress=False) as run:
-        model = sb3.build(run.config, run.device)
-    state, before = sb3.state(model), np.random.get_state()  # noqa: NPY002
+    learner = sb3.Learner(config(), "cpu")
+    state, before = learner.state(), np.random.get_state()  # noqa: NPY002
     state["random"]["numpy"] = (*before[:2], 10**8, *before[3:])
     try:
         with pytest.raises(ValueError, match=r"the place in NumPy's random state is 100000000; expected .* 0 to 624"):
-            sb3.restore(model, state)
+            learner.restore(0, state)
     finally:
         np.random.set_state(before)  # noqa: NPY002
 
 
-def test_parameters_of_another_dtype_are_refused(tmp_path):
-    with open_run(tmp_path, config(), progress=False) as run:
-        policy = sb3.build(run.config, run.device).policy
+def test_parameters_of_another_dtype_are_refused():
+    policy = sb3.build(config(), "cpu").policy
     arrays = sb3.parameters_of(policy)
     sb3.set_parameters(policy, arrays)
     with pytest.raises(ValueError, match=r"differ in action_net.bias float32\[4\], action_net.bias float64\[4\], "):
@@ -181,7 +179,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
     def interrupted(keeper):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(sb3._Keeper, "_on_step", interrupted)
+    monkeypatch.setattr(sb3._Between, "_on_step", interrupted)
     with pytest.raises(KeyboardInterrupt) as caught:
         train(tmp_path / "run", config())
     assert "--resume" in caught.value.__notes__[0]

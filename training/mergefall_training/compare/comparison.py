@@ -23,8 +23,7 @@ from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row, series_table
 from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
 from mergefall_training.files import json_text, read_json, write_whole
-from mergefall_training.learn import trainer
-from mergefall_training.learn.run import Config, Point, train
+from mergefall_training.learn.run import Config, Point, begun, train
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.statistics import plain
 from mergefall_training.play.tables import to_markdown, to_terminal
@@ -126,7 +125,7 @@ def _runs(contest: Contest, folder: Path | None) -> Iterator[tuple[Contestant, s
             config = training.config(contest, seed)
             if seed == 0 and not (path / "config.json").exists():  # the others differ in their seed only
                 with in_place(f"{contest.name}: {contestant.label}"):
-                    trainer(training.algorithm).check(config)
+                    begun(config)
             yield agent, contestant.label, config
 
 

@@ -147,11 +147,13 @@ class Point:
 
 
 class Run:
-    """A run folder that this process has locked; made by `open_run`."""
+    """A run folder that this process has locked; made by `open_run`. `learner` is that of a new run."""
 
-    def __init__(self, folder: Path, config: Config, points: list[Point], device: str, progress: bool) -> None:
+    def __init__(
+        self, folder: Path, config: Config, points: list[Point], device: str, progress: bool, learner: Any
+    ) -> None:
         self.folder, self.config, self.points, self.device = folder, config, points, device
-        self.progress, self._before, self._begun = progress, 0.0, perf_counter()
+        self.progress, self.learner, self._before, self._begun = progress, learner, 0.0, perf_counter()
 
     @property
     def seconds(self) -> float:
@@ -255,8 +257,7 @@ def open_run(
     path = folder / "config.json"
     if path.exists() and not resume:
         raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
-    if not path.exists():
-        trainer(config.algorithm).check(config, device)
+    learner = None if path.exists() else begun(config, device)
     used = {name: value for name, value in config.hyperparameters.items() if name != "warm_start"}
     ours, code = asdict(config), code_of(config.env_kwargs, used)
     try:
@@ -279,7 +280,14 @@ def open_run(
             about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions}
             write_whole(path, json_text(about, indent=2).encode())
         points = read_curve(folder) if (folder / "curve.jsonl").exists() else []
-        yield Run(folder, config, points, device, progress)
+        yield Run(folder, config, points, device, progress, learner)
+
+
+def begun(config: Config, device: str = "auto") -> Any:
+    """The learner of a new run. Raises ValueError for a configuration that cannot be trained on this device."""
+    learner = trainer(config.algorithm).Learner(config, device)
+    learner.begin()
+    return learner
 
 
 def train(
@@ -291,12 +299,13 @@ def train(
     `OMP_NUM_THREADS` changes that. The arguments are those of `open_run`.
     """
     algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
-    with open_run(folder, config, resume=resume, device=device, progress=progress) as run, ExitStack() as after:
+    with ExitStack() as after:
         torch = sys.modules.get("torch")
         if torch is not None and "OMP_NUM_THREADS" not in os.environ:
             # On two threads, small networks are much slower beside other work.
             after.callback(torch.set_num_threads, torch.get_num_threads())
             torch.set_num_threads(1)
+        run = after.enter_context(open_run(folder, config, resume=resume, device=device, progress=progress))
         if not run.points or run.points[-1].step < config.timesteps:
             algorithm.train(run)
         return run

@@ -1,4 +1,4 @@
-"""Parts that learners share: hyper-parameters, training in rounds, λ-returns, logs, learning-rate schedules."""
+"""Parts that learners share: hyper-parameters, training in rounds, logs, learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import gymnasium as gym
 from mergefall.checks import boolean, integer, known, number
@@ -21,6 +21,7 @@ from mergefall_training.play.statistics import plain
 from mergefall_training.progress import progress_bar
 
 H = TypeVar("H")
+L = TypeVar("L", bound="Learner")
 
 
 # Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
@@ -78,67 +79,59 @@ def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dic
     return read_checkpoint(folder)[1]
 
 
-class Learner(Protocol):
-    """What is trained in rounds. It is made of a run's configuration and a device; `step` counts the steps so far."""
+class Learner:
+    """A learner of a run, made of its configuration and a device; `step` counts the steps so far."""
 
+    config: Config
     step: int
 
     def begin(self) -> None:
-        """Take over what a new run begins with, such as the network at `warm_start`."""
-
-    def check(self) -> None:
-        """Raise ValueError if a new run cannot begin."""
-        self.begin()
-
-    def learn(self) -> dict[str, float]:
-        """Do one round; returns figures to log."""
-        ...
+        """Take over what a new run begins with, such as a warm start. Raises ValueError if the run cannot begin."""
 
     def arrays(self) -> Arrays:
         """The model's arrays, as `Run.evaluate` takes them."""
-        ...
+        raise NotImplementedError
 
     def network(self) -> dict[str, Any]:
         """What the algorithm's `player` needs besides the arrays, JSON types."""
-        ...
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """Everything that the rest of the run depends on."""
-        ...
+        raise NotImplementedError
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` steps."""
+        raise NotImplementedError
 
 
-def module_of(kind: Callable[[Config, str], Learner]) -> tuple[Callable[..., None], Callable[[Run], None]]:
-    """The functions `check` and `train` of a learner's module `train`, from its class of learners."""
+@contextmanager
+def session(run: Run, kind: Callable[[Config, str], L]) -> Iterator[tuple[L, Callable[[Mapping[str, float]], bool]]]:
+    """Train in a run folder, from its last checkpoint if there is one.
 
-    def check(config: Config, device: str = "auto") -> None:
-        """Raise ValueError for a configuration that cannot be trained on this device."""
-        kind(config, device).check()
-
-    def train(run: Run) -> None:
-        """Train in a run folder to the end, from its last checkpoint if there is one."""
-        learner, checkpoint = kind(run.config, run.device), run.load_checkpoint()
+    Yields the learner, and a function to call between rounds with figures to log. It evaluates and writes a checkpoint
+    when these are due, and returns whether steps are left.
+    """
+    learner, checkpoint = run.learner, run.load_checkpoint()
+    if learner is None:
+        learner = kind(run.config, run.device)
         if checkpoint is None:
             learner.begin()
-        else:
-            with run.fitting():
-                learner.restore(*checkpoint)
-        figures: dict[str, float] = {}
-        with training_progress(run) as show, tensorboard(run.folder / "tensorboard") as log:
-            while True:
-                done = learner.step >= run.config.timesteps
-                if run.due(learner.step) or (done and run.points[-1].step < learner.step):
-                    point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
-                    run.save_checkpoint(learner.step, learner.state())
-                    log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
-                show(learner.step)
-                if done:
-                    return
-                figures = {f"train/{name}": value for name, value in learner.learn().items()}
+    if checkpoint is not None:
+        with run.fitting():
+            learner.restore(*checkpoint)
+    with training_progress(run) as show, tensorboard(run.folder / "tensorboard") as log:
 
-    return check, train
+        def goes_on(figures: Mapping[str, float]) -> bool:
+            left, figures = learner.step < run.config.timesteps, {f"train/{name}": figures[name] for name in figures}
+            if run.due(learner.step) or (not left and run.points[-1].step < learner.step):
+                point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
+                run.save_checkpoint(learner.step, learner.state())
+                log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
+            show(learner.step)
+            return left
+
+        yield learner, goes_on
 
 
 @contextmanager

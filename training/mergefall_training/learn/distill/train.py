@@ -22,9 +22,10 @@ import torch
 from mergefall.games import concatenate, take
 from mergefall.typing import Options
 
-from mergefall_training.learn.run import Config
+from mergefall_training.learn import student
+from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.sb3 import train as sb3
 from mergefall_training.learn.student import Student, StudentHyperparameters
-from mergefall_training.learn.training import hyperparameters_of, module_of, set_learning_rate
 
 
 @dataclass(frozen=True)
@@ -41,43 +42,51 @@ class Hyperparameters(StudentHyperparameters):
     gradient_steps: int = 8
 
 
-class Learner(Student):
-    """The student and the last boards that its teachers labelled; one call of `learn` is one round."""
+class Distillation(Student):
+    """MaskablePPO with another loss, on the boards of the last `rounds`: their masks, targets, and returns."""
 
-    h: Hyperparameters
+    rounds: deque[Any]
 
-    def __init__(self, config: Config, device: str) -> None:
-        h = hyperparameters_of(Hyperparameters, config)
-        super().__init__(config, h, device)
-        self.exploration_rate = h.exploration_rate
-        # Of each round: observations, legal actions, targets of the policy, returns.
-        self.rounds: deque[tuple[Any, ...]] = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
-
-    def learn(self) -> dict[str, float]:
-        at = self.step
-        played = self.play()
-        labels = self.teachers.targets(played.observations, played.masks, at)
-        self.rounds.append((played.observations, played.masks, labels, played.returns))
+    def train(self) -> None:
+        steps: Any = next(self.rollout_buffer.get())
+        boards, masks = self.observed(steps)
+        targets = self.teachers.targets(boards, masks, self.before)
+        self.rounds.append((boards, masks, targets, steps.returns.cpu().numpy()))
         boards, masks, targets, returns = (concatenate(column) for column in zip(*self.rounds, strict=True))
-        set_learning_rate(self.policy.optimizer, self.h.learning_rate, self.config, self.step)
         self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
         totals = np.zeros(2)
         for _ in range(self.h.gradient_steps):
-            rows = torch.randint(len(returns), (self.h.batch_size,), generator=self.random).numpy()
+            rows = np.random.randint(len(returns), size=self.batch_size)  # noqa: NPY002
             log_probs, values = self.outputs(take(boards, rows), masks[rows])
             policy_loss = -(self.tensor(targets[rows]) * log_probs).sum(dim=1).mean()
             value_loss = torch.nn.functional.mse_loss(values, self.tensor(returns[rows]))
-            self.descend(policy_loss + self.h.vf_coef * value_loss)
+            self.descend(policy_loss + self.vf_coef * value_loss)
             totals += policy_loss.item(), value_loss.item()
-        losses = dict(zip(("policy_loss", "value_loss"), (totals / self.h.gradient_steps).tolist(), strict=True))
-        return losses | {"temperature": self.teachers.temperature}
+        for name, total in zip(("policy_loss", "value_loss"), totals / self.h.gradient_steps, strict=True):
+            self.logger.record(f"train/{name}", total)
+        self.logger.record("train/temperature", self.teachers.temperature)
+
+
+class Learner(student.Learner):
+    """Distillation as the learner of a run."""
+
+    kind, settings = Distillation, Hyperparameters
+
+    def __init__(self, config: Config, device: str = "auto") -> None:
+        super().__init__(config, device)
+        h = self.model.h
+        self.model.policy.exploration_rate = h.exploration_rate
+        self.model.rounds = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
 
     def state(self) -> dict[str, Any]:
-        return super().state() | {"rounds": [list(one) for one in self.rounds]}
+        return super().state() | {"rounds": [list(one) for one in self.model.rounds]}
 
     def restore(self, step: int, state: Options) -> None:
         super().restore(step, state)
-        self.rounds.extend(tuple(one) for one in state["rounds"])
+        self.model.rounds.extend(tuple(one) for one in state["rounds"])
 
 
-check, train = module_of(Learner)
+def train(run: Run) -> None:
+    """Train in a run folder to the end, from its last checkpoint if there is one."""
+    sb3.train(run, Learner)

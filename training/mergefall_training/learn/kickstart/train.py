@@ -10,16 +10,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import integer
 from mergefall.games import take
-from numpy.typing import NDArray
 
-from mergefall_training.learn.run import Config
-from mergefall_training.learn.student import Rollout, Student, StudentHyperparameters
-from mergefall_training.learn.training import hyperparameters_of, module_of, set_learning_rate
+from mergefall_training.learn import student
+from mergefall_training.learn.run import Run
+from mergefall_training.learn.sb3 import train as sb3
+from mergefall_training.learn.student import Student, StudentHyperparameters
 
 
 @dataclass(frozen=True)
@@ -45,59 +45,49 @@ class Hyperparameters(StudentHyperparameters):
     kickstart_coef: float = 1.0
     kickstart_share: float = 0.5
 
-    def __post_init__(self) -> None:
-        integer("batch_size", self.batch_size, 2)  # advantages are divided by their deviation in the batch
-        if self.n_envs * self.n_steps % self.batch_size:
-            size = self.n_envs * self.n_steps
-            raise ValueError(f"n_envs · n_steps is {size}; expected a multiple of batch_size, {self.batch_size}")
+    @property
+    def taught(self) -> float:
+        return min(self.kickstart_share, 1)
 
 
-class Learner(Student):
-    """The student and its teachers; one call of `learn` is one rollout."""
+class Kickstarting(Student):
+    """MaskablePPO whose loss has a further term, the cross-entropy to the teacher."""
 
-    h: Hyperparameters
-
-    def __init__(self, config: Config, device: str) -> None:
-        h = hyperparameters_of(Hyperparameters, config)
-        super().__init__(config, h, device, taught=min(h.kickstart_share, 1))
-
-    def learn(self) -> dict[str, float]:
-        at, end = self.step, self.h.kickstart_share * self.config.timesteps
-        weight = self.h.kickstart_coef * (1 - at / end) if at < end else 0.0
-        played, targets = self.play(), None
-        if weight > 0:
-            targets = self.teachers.targets(played.observations, played.masks, at)
-        set_learning_rate(self.policy.optimizer, self.h.learning_rate, self.config, self.step)
+    def train(self) -> None:
+        h, end = self.h, self.h.kickstart_share * self._total_timesteps
+        weight = h.kickstart_coef * (1 - self.before / end) if self.before < end else 0.0
+        steps: Any = next(self.rollout_buffer.get())
+        boards, masks = self.observed(steps)
+        targets = self.tensor(self.teachers.targets(boards, masks, self.before) if weight > 0 else np.zeros_like(masks))
         self.policy.set_training_mode(True)
-        figures: list[NDArray[np.float64]] = []
-        for _ in range(self.h.n_epochs):
-            for rows in torch.randperm(len(played.values), generator=self.random).split(self.h.batch_size):
-                figures.append(self._fit(played, targets, weight, rows.numpy()))
-        names = ("policy_loss", "value_loss", "entropy", "clip_fraction", "teacher_loss")
-        return dict(zip(names, np.mean(figures, axis=0).tolist(), strict=True)) | {"kickstart_coef": weight}
-
-    def _fit(
-        self, played: Rollout, targets: NDArray[np.float32] | None, weight: float, rows: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Take a gradient step on some boards of a rollout."""
-        h = self.h
-        log_probs, values = self.outputs(take(played.observations, rows), played.masks[rows])
-        actions = self.tensor(played.actions[rows])[:, None]
-        ratio = (log_probs - self.tensor(played.log_probs[rows])).gather(1, actions)[:, 0].exp()
-        advantages = self.tensor(played.returns[rows] - played.values[rows])
-        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
-        clipped = ratio.clamp(1 - h.clip_range, 1 + h.clip_range)
-        policy_loss = -torch.min(advantages * ratio, advantages * clipped).mean()
-        value_loss = torch.nn.functional.mse_loss(values, self.tensor(played.returns[rows]))
-        entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
-        loss = policy_loss + h.vf_coef * value_loss - h.ent_coef * entropy
-        teacher_loss = torch.zeros(())
-        if targets is not None:
-            teacher_loss = -(self.tensor(targets[rows]) * log_probs).sum(dim=1).mean()
-            loss = loss + weight * teacher_loss
-        self.descend(loss)
-        clip_fraction = ((ratio - 1).abs() > h.clip_range).float().mean()
-        return np.array([figure.item() for figure in (policy_loss, value_loss, entropy, clip_fraction, teacher_loss)])
+        self._update_learning_rate(self.policy.optimizer)
+        figures = []
+        for _ in range(self.n_epochs):
+            for rows in torch.randperm(len(masks)).split(h.batch_size):
+                log_probs, values = self.outputs(take(boards, rows.numpy()), masks[rows])
+                ratio = (log_probs.gather(1, steps.actions[rows].long())[:, 0] - steps.old_log_prob[rows]).exp()
+                advantages = steps.advantages[rows]
+                advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+                clipped = ratio.clamp(1 - h.clip_range, 1 + h.clip_range)
+                policy_loss = -torch.min(advantages * ratio, advantages * clipped).mean()
+                value_loss = torch.nn.functional.mse_loss(values, steps.returns[rows])
+                entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
+                teacher_loss = -(targets[rows] * log_probs).sum(dim=1).mean()
+                self.descend(policy_loss + h.vf_coef * value_loss - h.ent_coef * entropy + weight * teacher_loss)
+                clip_fraction = ((ratio - 1).abs() > h.clip_range).float().mean()
+                figures.append([one.item() for one in (policy_loss, value_loss, entropy, teacher_loss, clip_fraction)])
+        names = ("policy_loss", "value_loss", "entropy", "teacher_loss", "clip_fraction")
+        for name, mean in zip(names, np.mean(figures, axis=0), strict=True):
+            self.logger.record(f"train/{name}", mean)
+        self.logger.record("train/kickstart_coef", weight)
 
 
-check, train = module_of(Learner)
+class Learner(student.Learner):
+    """Kickstarting as the learner of a run."""
+
+    kind, settings = Kickstarting, Hyperparameters
+
+
+def train(run: Run) -> None:
+    """Train in a run folder to the end, from its last checkpoint if there is one."""
+    sb3.train(run, Learner)

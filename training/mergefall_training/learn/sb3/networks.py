@@ -348,8 +348,11 @@ class EachAction(nn.Module):
 class Policy(MaskableActorCriticPolicy):
     """MaskablePPO's policy, computed without distributions.
 
-    Making and checking objects of `torch.distributions` takes as long as a small network.
+    Making and checking objects of `torch.distributions` takes as long as a small network. `exploration_rate`: share of
+    the actions that `forward` draws; the others are the most probable ones.
     """
+
+    exploration_rate = 1.0
 
     def __init__(self, observation_space: gym.Space[Any], *arguments: Any, **kwargs: Any) -> None:
         if isinstance(observation_space, gym.spaces.Dict):
@@ -374,6 +377,9 @@ class Policy(MaskableActorCriticPolicy):
         if not log_probs.isfinite().all():
             raise NotFiniteError("the policy's outputs are no longer finite; expected a smaller learning_rate")
         actions = log_probs.argmax(dim=1, keepdim=True) if deterministic else log_probs.exp().multinomial(1)
+        if self.exploration_rate < 1 and not deterministic:
+            drawn = torch.rand_like(values) < self.exploration_rate
+            actions = torch.where(drawn, actions, log_probs.argmax(dim=1, keepdim=True))
         return actions.squeeze(1), values, log_probs.gather(1, actions).squeeze(1)
 
     def evaluate_actions(
@@ -453,7 +459,6 @@ UNSHOWN: dict[Any, tuple[str, ...]] = {  # rules that a network needs and observ
     BoardAfterstates: ("placements", "overflow"),
     KeysAfterstates: ("rotate_180",),
 }
-ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "tanh": nn.Tanh, "elu": nn.ELU, "silu": nn.SiLU}
 POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
     "maskable-ppo": {"MlpPolicy": Policy, "MultiInputPolicy": Policy, "AfterstatesPolicy": AfterstatesPolicy},
     "dqn": {
@@ -465,16 +470,16 @@ POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
 
 
 def policy_class(algorithm: str, network: Options, env_kwargs: Options) -> tuple[Any, dict[str, Any]]:
-    """(class, arguments) of the policy of a `network`, in whose `policy_kwargs` extractors and activations are names.
+    """(class, arguments) of the policy of a `network`, in whose `policy_kwargs` extractors are names.
 
     The rules that a network needs come from `env_kwargs`. Raises ValueError for an unknown name.
     """
     name, policy_kwargs = network["policy"], network.get("policy_kwargs")
     kind, kwargs = POLICIES[algorithm][choice("policy", name, POLICIES[algorithm])], dict(policy_kwargs or {})
-    for key, table in (("features_extractor_class", EXTRACTORS), ("activation_fn", ACTIVATIONS)):
-        if key in kwargs:
-            kwargs[key] = table[choice(f"policy_kwargs: {key}", kwargs[key], table)]
-    names = UNSHOWN.get(kwargs.get("features_extractor_class"), ())
+    extractor = "features_extractor_class"
+    if extractor in kwargs:
+        kwargs[extractor] = EXTRACTORS[choice(f"policy_kwargs: {extractor}", kwargs[extractor], EXTRACTORS)]
+    names = UNSHOWN.get(kwargs.get(extractor), ())
     if rules := {name: env_kwargs[name] for name in names if name in env_kwargs}:
         kwargs["features_extractor_kwargs"] = {**kwargs.get("features_extractor_kwargs", {}), **rules}
     return kind, kwargs

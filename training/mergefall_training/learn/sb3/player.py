@@ -36,8 +36,8 @@ class PolicyAgent(ModelPlayer):
         self._rules = {name: kwargs[name] for name in game_of(spec["env_id"]).arguments("spaces") if name in kwargs}
         self.rewards: bool | str | None = network.get("rewards", counted_by(spec))
         self.gamma, self._unit = network.get("gamma", 1.0), network.get("reward_unit", 1.0)
-        algorithm = "dqn" if spec["algorithm"] == "dqn" else "maskable-ppo"  # whose network students have
-        kind, arguments = policy_class(algorithm, network, kwargs)
+        q_values = network.get("q_values", spec["algorithm"] == "dqn")
+        kind, arguments = policy_class("dqn" if q_values else "maskable-ppo", network, kwargs)
         env = environment(spec["env_id"], kwargs)
         policy = kind(env.observation_space, env.action_space, lambda _: 0.0, **arguments)
         super().__init__(policy, [], spec["env_id"], self._rules)
