@@ -66,7 +66,7 @@ def flat(env: Environment) -> Any:
 
 
 def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: str = "tetromino") -> NDArray[np.float32]:
-    """What `flat` or `planes` shows of an environment's own observation: for players with a network trained on these.
+    """Encode an environment's own observation as `flat` or `planes` shows it, for a network that was trained on these.
 
     Args:
         kind: "flat" or "planes".
@@ -139,7 +139,7 @@ class VectorWrapper(gym.vector.VectorWrapper):
         self.env.restore_state(state)
 
 
-class ViewObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class ViewObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):
     """One environment whose observations are shown as `kind`: "planes", "flat" or "mask".
 
     `keys`, for "mask", names the observation and the mask.
@@ -147,16 +147,12 @@ class ViewObservation(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def __init__(self, env: Environment, kind: str, keys: Any = None) -> None:
         RecordConstructorArgs.__init__(self, kind=kind, keys=keys)
-        gym.Wrapper.__init__(self, env)
+        gym.ObservationWrapper.__init__(self, env)
         self._view, self.observation_space = _view(env, kind, keys)
 
-    def reset(self, *, seed: int | None = None, options: Info | None = None) -> tuple[Observation, Info]:
-        observation, info = self.env.reset(seed=seed, options=options)
-        return _shown(self._view, observation, info["action_mask"]), info
-
-    def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        return _shown(self._view, observation, info["action_mask"]), reward, terminated, truncated, info
+    def observation(self, observation: Observation) -> Observation:
+        game: Any = self.unwrapped
+        return _shown(self._view, observation, game.action_masks().astype(np.int8))
 
 
 class VectorViewObservation(VectorWrapper):
@@ -174,7 +170,7 @@ class VectorViewObservation(VectorWrapper):
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         for i in np.flatnonzero(infos.get("_final_obs", ())):
-            mask = infos["final_info"]["action_mask"][i]
+            mask = infos["final_info"]["action_mask"][i].copy()
             infos["final_obs"][i] = _shown(self._view, infos["final_obs"][i], mask)
         return self._shown(observations), rewards, terminated, truncated, infos
 
@@ -257,7 +253,7 @@ def _batched(env: Environment) -> bool:
 
 
 def _of_all(env: Environment, method: str) -> Any:
-    """What a method returns for all games of a batch."""
+    """Call a method for all games of a batch; returns an array with a row for each."""
     games: Any = env.unwrapped
     return getattr(games, method)() if isinstance(games, GameVectorEnv) else np.stack(games.call(method))
 
@@ -286,7 +282,7 @@ def _view(env: Environment, kind: str, keys: Any) -> tuple[Any, gym.Space[Any]]:
 def _shown(view: Any, observation: Observation, mask: NDArray[np.int8]) -> Observation:
     """One game's observation by a view, or beside its mask."""
     if isinstance(view, tuple):
-        return dict(zip(view, (observation, mask.copy()), strict=True))
+        return dict(zip(view, (observation, mask), strict=True))
     return view(batch_of_one(observation))[0]
 
 

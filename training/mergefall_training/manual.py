@@ -153,7 +153,7 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
     Ours are fields of a dataclass, with bullets in its docstring or that of a base. Those of Stable-Baselines3 are
     arguments of its class, with ``:param name:``.
     """
-    kind = getattr(module, "Hyperparameters", None) or module.CLASSES[algorithm]
+    kind = getattr(module, "Hyperparameters", None) or module.Learner.kind or module.CLASSES[algorithm]
     parameters = inspect.signature(kind).parameters.values()
     text = "\n\n".join(inspect.getdoc(cls) or "" for cls in reversed(kind.__mro__))
     about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", text, re.DOTALL))

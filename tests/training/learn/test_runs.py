@@ -151,7 +151,7 @@ def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, capsys, monkeypatc
         with pytest.raises(SystemExit) as stopped:
             main(["train", str(out), *options])
         assert stopped.value.code == 2
-        assert f"to continue its run: `mergefall train {out} --resume`, without options" in capsys.readouterr().err
+        assert f"{out} is a run, which goes on as it was begun: " in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["train", str(tmp_path), "--resume"])
     assert f"{tmp_path} holds no training run" in capsys.readouterr().err

@@ -142,7 +142,7 @@ COUNTED: dict[str, dict[str, bool | str]] = {"2048": {"score": True, "log2": "lo
 
 
 def counted_by(spec: Options) -> bool | str | None:
-    """What a search counts if it counts the rewards that a model learned from, its option `rewards`; None if none can.
+    """The option `rewards` of a search that counts the rewards that a model learned from; None if no search can.
 
     None can where rewards were shaped, or where a `goal` ends the game, because searches play on.
     """

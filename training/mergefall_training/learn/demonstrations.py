@@ -19,8 +19,9 @@ from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import stack
 from mergefall.typing import Options
-from mergefall_baselines import Player, Trajectory, make
+from mergefall_baselines import Trajectory
 from mergefall_baselines.player import recorded, steps
+from mergefall_baselines.registry import player_of
 from minari.data_collector.episode_buffer import EpisodeBuffer
 from minari.dataset.minari_dataset import parse_dataset_id
 from minari.dataset.minari_storage import MinariStorage
@@ -39,7 +40,7 @@ Show = Callable[[int, str], None]  # of the progress bar
 
 
 def demonstrate(
-    player: str | Player,
+    player: Any,
     env_id: str,
     episodes: int,
     *,
@@ -53,6 +54,7 @@ def demonstrate(
     """Play games and write them as a Minari dataset; returns its name.
 
     Args:
+        player: a Player, its name, or a mapping of the name and options.
         dataset: Minari's name of the dataset; default: mergefall/ENVIRONMENT/PLAYER-v0.
         seed: of the first game; episode k has seed + k. Default: 1,000,000, because evaluations use the seeds below.
         workers: number of processes; None: one per core.
@@ -68,7 +70,7 @@ def demonstrate(
     >>> len(episode.observations) == len(episode.infos["action_mask"]) == len(episode.actions) + 1
     True
     """
-    chosen = make(player) if isinstance(player, str) else player
+    chosen = player_of(player, "player")
     match = Match.read(env_id, env_kwargs, max_episode_steps)
     job = task(chosen, match)
     seeds = range(integer("seed", seed, 0), seed + integer("episodes", episodes, 1))

@@ -60,7 +60,7 @@ PACKAGES = ("gymnasium", "numpy", "numba", "torch", "stable_baselines3", "sb3_co
 
 @dataclass(frozen=True)
 class Config:
-    """What to train, and how.
+    """The configuration of a run.
 
     - `env_id`: may be `module:id`, and is stored without the module.
     - `env_kwargs`: the environment's arguments; defaults are filled in.

@@ -1,4 +1,4 @@
-"""What `distill` and `kickstart` share: MaskablePPO that asks a teacher about the boards of each rollout."""
+"""MaskablePPO that asks a teacher about the boards of each rollout: the base of `distill` and `kickstart`."""
 
 from __future__ import annotations
 

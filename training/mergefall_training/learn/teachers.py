@@ -50,7 +50,7 @@ class Teachers:
         return min(int(len(self.jobs) * step / self._timesteps), len(self.jobs) - 1)
 
     def targets(self, observations: Observation, masks: NDArray[np.bool_], step: int) -> NDArray[np.float32]:
-        """What the teacher at a step says to a batch, float32[n, actions]."""
+        """The targets of a batch by the teacher at a step, float32[n, actions]."""
         values = self.values(observations, step)
         of_boards, teacher = gaps(values), self.number_at(step)
         if of_boards.size:

@@ -93,7 +93,7 @@ class Learner:
         raise NotImplementedError
 
     def network(self) -> dict[str, Any]:
-        """What the algorithm's `player` needs besides the arrays, JSON types."""
+        """The rest of the model, JSON types, for the algorithm's `player`."""
         raise NotImplementedError
 
     def state(self) -> dict[str, Any]:

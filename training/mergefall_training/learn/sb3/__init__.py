@@ -1,4 +1,4 @@
-"""PPO, DQN, MaskablePPO and QR-DQN by Stable-Baselines3 and sb3-contrib."""
+"""MaskablePPO by sb3-contrib and DQN by Stable-Baselines3."""
 
 from mergefall.imports import import_extra
 

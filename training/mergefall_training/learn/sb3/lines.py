@@ -1,4 +1,4 @@
-"""What `RanksAfterstates` computes on a CPU: the afterstates of boards, their canonical images, and the first layer.
+"""Parts of `RanksAfterstates` on a CPU: the afterstates of boards, their canonical images, and the first layer.
 
 A one-hot line has a single 1 for each cell, and for each pair of neighbours, so its product with a matrix is a sum of a
 few rows of the matrix. Adding these takes a twentieth of the operations of the matrix product, forwards and backwards.

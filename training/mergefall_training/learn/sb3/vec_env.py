@@ -17,25 +17,6 @@ from stable_baselines3.common.vec_env import VecEnv
 from mergefall_training.wrappers import wrapped
 
 
-class Infos(Sequence[dict[str, Any]]):
-    """The infos of a step: a dictionary for each game, made when it is first read, because making all takes longer."""
-
-    def __init__(self, infos: Options, ended: dict[int, dict[str, Any]], n: int) -> None:
-        self._columns = {name: column for name, column in infos.items() if name[0] != "_" and "final" not in name}
-        self._made, self._n = ended, n
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, index: Any) -> Any:
-        which = range(self._n)[index]
-        if isinstance(which, range):
-            return [self[i] for i in which]
-        if which not in self._made:
-            self._made[which] = {"TimeLimit.truncated": False} | {n: one[which] for n, one in self._columns.items()}
-        return self._made[which]
-
-
 class NativeVecEnv(VecEnv):
     """Stable-Baselines3's interface to a Gymnasium `VectorEnv` with autoreset in the same step.
 
@@ -74,17 +55,19 @@ class NativeVecEnv(VecEnv):
         dones, paid = terminated | truncated, rewards.astype(np.float32)
         self.returns += paid
         self.lengths += 1
-        last: dict[int, dict[str, Any]] = {}
+        columns = {name: column for name, column in infos.items() if name[0] != "_" and "final" not in name}
+        columns["TimeLimit.truncated"] = [False] * self.num_envs
+        each = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
         ended = np.flatnonzero(dones)
         for i in ended.tolist():
             seconds = round(perf_counter() - self._begun, 6)
-            last[i] = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"} | {
+            each[i] = {name: column[i] for name, column in infos["final_info"].items() if name[0] != "_"} | {
                 "terminal_observation": infos["final_obs"][i],
                 "TimeLimit.truncated": bool(truncated[i] and not terminated[i]),
                 "episode": {"r": float(self.returns[i]), "l": int(self.lengths[i]), "t": seconds},
             }
         self.returns[ended], self.lengths[ended] = 0, 0
-        return observations, paid, dones, Infos(infos, last, self.num_envs)
+        return observations, paid, dones, each
 
     def close(self) -> None:
         self.envs.close()
