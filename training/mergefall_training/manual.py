@@ -11,6 +11,7 @@ import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
 from typing import Annotated, Any
 
 import tyro
@@ -154,18 +155,18 @@ def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
     arguments of its class, with ``:param name:``.
     """
     kind = getattr(module, "Hyperparameters", None) or module.Learner.kind or module.CLASSES[algorithm]
-    parameters = inspect.signature(kind).parameters.values()
+    if is_dataclass(kind):
+        made = {one.name: one.default_factory() for one in fields(kind) if one.default_factory is not MISSING}
+        defaults = {one.name: one.default for one in fields(kind)} | made
+    else:
+        defaults = import_module("mergefall_training.learn.sb3.train").arguments_of(kind)
     text = "\n\n".join(inspect.getdoc(cls) or "" for cls in reversed(kind.__mro__))
     about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", text, re.DOTALL))
     for names, meaning in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", text, re.DOTALL | re.MULTILINE):
         about |= dict.fromkeys(re.findall(r"\w+", names), meaning)
     about |= getattr(module, "MEANINGS", {})
-    own = fields(kind) if is_dataclass(kind) else ()
-    made = {one.name: one.default_factory() for one in own if one.default_factory is not MISSING}
-    for one in parameters:
-        if one.name not in getattr(module, "NOT_TO_SET", ()):
-            default = "required" if one.default is one.empty else repr(made.get(one.name, one.default))
-            yield f"{one.name} = {default}", " ".join(about.get(one.name, "").split())
+    for name, default in defaults.items():
+        yield f"{name} = {default!r}", " ".join(about.get(name, "").split())
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------

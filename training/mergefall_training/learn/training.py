@@ -112,7 +112,7 @@ def session(run: Run, kind: Callable[[Config, str], L]) -> Iterator[tuple[L, Cal
     Yields the learner, and a function to call between rounds with figures to log. It evaluates and writes a checkpoint
     when these are due, and returns whether steps are left.
     """
-    learner, checkpoint = run.learner, run.load_checkpoint()
+    learner, run.learner, checkpoint = run.learner, None, run.load_checkpoint()
     if learner is None:
         learner = kind(run.config, run.device)
         if checkpoint is None:

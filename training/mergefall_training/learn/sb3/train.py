@@ -32,7 +32,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.vec_env import VecEnv, VecNormalize
 
-from mergefall_training.files import model_file
+from mergefall_training.files import differences, model_file
 from mergefall_training.learn import training
 from mergefall_training.learn.devices import device_of, quicken
 from mergefall_training.learn.models import load_model
@@ -93,11 +93,10 @@ class Learner(training.Learner):
         path, normalize = self.hyperparameters["warm_start"], self.model.get_vec_normalize_env()
         model = load_model(model_file(path))
         arrays, about = dict(model.arrays), model.spec["network"]
-        theirs = {"env_id": model.spec["env_id"], "policy": about["policy"]}
-        theirs["policy_kwargs"] = about.get("policy_kwargs") or {}
-        for name, ours in {"env_id": self.config.env_id, **network_of(self.hyperparameters)}.items():
-            if theirs[name] != ours:
-                raise ValueError(f"warm_start: {name} is {theirs[name]!r} in {path}, {ours!r} here")
+        theirs = {name: about.get(name) or {} for name in ("policy", "policy_kwargs")}
+        ours = {"env_id": self.config.env_id, **network_of(self.hyperparameters)}
+        if differing := differences({"env_id": model.spec["env_id"], **theirs}, ours):
+            raise ValueError(f"warm_start: {path} is another model: {'; '.join(differing)}")
         unit = float(about.get("reward_unit", 1.0))
         alike = all(model.spec["env_kwargs"].get(name) == self.config.env_kwargs.get(name) for name in REWARDS)
         fits = alike and about.get("rewards", True) is not None and (unit != 1.0 or normalize is None)
