@@ -15,19 +15,13 @@ from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_
 from mergefall_training.learn.evolution.train import Learner
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import Config, train
+from mergefall_training.learn.run import Config, begun, train
 
 from .small_runs import random_layers
 
 TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "preview": 0}
 TINY = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
-
-
-def begun(asked):
-    learner = Learner(asked)
-    learner.begin()
-    return learner
 
 
 def config(timesteps=8000, interval=1600, episodes=2, cap=60, env_kwargs=SMALL, **changes):

@@ -69,17 +69,6 @@ def test_masks_are_one_array():
     assert not envs.has_attr("no_such_thing")
 
 
-def test_each_game_has_infos_of_its_own():
-    envs = make_vec_env("mergefall/Game2048-v0", 3, seed=0)
-    envs.reset()
-    infos = envs.step(envs.env_method("action_masks").argmax(axis=1))[3]
-    for i in range(3):
-        infos[i]["env"] = i
-    assert [info["env"] for info in infos] == [info["env"] for info in infos[:]] == [0, 1, 2]
-    with pytest.raises(IndexError):
-        infos[3]
-
-
 def test_returns_are_logged_without_a_monitor():
     envs = make_vec_env("mergefall/Game2048-v0", 8, 0, {"rows": 2, "cols": 2})
     model = MaskablePPO("MlpPolicy", envs, n_steps=32, batch_size=256, seed=0).learn(256)
