@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import shlex
 import textwrap
 from importlib import import_module
 from io import BytesIO
@@ -53,6 +55,7 @@ OPTIONS = {
     "2048/lookahead": {"of": "2048/ntuple"},
     "2048/symmetric": {"of": "2048/distill"},
     "2048/optimal": {"rows": 2, "cols": 3},
+    "tetris/bot": {"command": ["python", "-m", "mergefall_baselines.tetris.protocol", "tetris/bcts"]},
 }
 
 # -- tracked text -----------------------------------------------------------------------------------------------------
@@ -135,7 +138,8 @@ def player_pages() -> None:
     for player, about in players().items():
         page, options = NAMED[player], OPTIONS.get(player, {})
         file = picture(page.replace("/", "-"), player)
-        given = "".join(f" --option {key}={value}" for key, value in options.items())
+        texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in options.items()}
+        given = "".join(f" --option {shlex.quote(f'{key}={text}')}" for key, text in texts.items())
         docstring = inspect.getdoc(factory_of(player)) or ""
         config = Config(napoleon_use_param=False, napoleon_use_rtype=False)
         text = GoogleDocstring(docstring, config, what="function")
@@ -242,6 +246,7 @@ def live_page() -> None:
 
 
 def main() -> None:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # networks this small are no faster on two
     text_pages()
     environment_pages()
     player_pages()

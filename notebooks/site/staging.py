@@ -60,6 +60,7 @@ NAMED = {player: f"players/{player.replace('/', '-')}" for player in players()}
 NAMED |= {env_id: f"environments/{env_id.partition('/')[2]}" for env_id in ENVIRONMENTS}
 
 LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^\[\]`])*)\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)|`([^`\n]+)`")
+INTERVAL = re.compile(r"(?<=\w) \[(−?[\d.]+), (−?[\d.]+)\]")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 written: set[Path] = set()
 shown_files: set[str] = set()  # tracked files without a page of another kind that links lead to
@@ -93,7 +94,8 @@ def staged(text: str, path: str, page: str) -> str:
     """Text of a tracked file as it stands on a page: links lead to pages, recipes and files are shown."""
     text = re.sub(r"<!-- show: (\S+) -->", lambda match: fenced(recipes.shown(ROOT / match[1])), text)
     parts = FENCE.split(text)
-    parts[::2] = [LINK.sub(partial(_staged_link, path, page), part) for part in parts[::2]]
+    whole = "\N{NO-BREAK SPACE}[\\1,\N{NO-BREAK SPACE}\\2]"  # a line breaks before or after an interval
+    parts[::2] = [LINK.sub(partial(_staged_link, path, page), INTERVAL.sub(whole, part)) for part in parts[::2]]
     return "".join(parts)
 
 

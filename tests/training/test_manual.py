@@ -58,13 +58,12 @@ def test_learners_are_described_with_hyper_parameters_and_presets(page, algorith
     text = page("train", algorithm, "--help")
     games = ["mergefall/Tetris-v0" if algorithm in ("afterstate", "cma-es") else "mergefall/Game2048-v0"]
     given = load_preset(algorithm, games[0])
-    assert f"\n    {games[0]}\n" in text
+    assert f"\n    {games[0]}: " in text
     for name in set(given) - {"n_timesteps", "env_kwargs", "max_episode_steps"}:
-        assert re.search(rf"\n    {name} = |`{name}`", text), name
-    assert f"n_timesteps={given['n_timesteps']}" in text
-    settings = re.findall(r"^    \w+ = .*\n(.*)", text, re.MULTILINE)  # each name and default, and the line below
-    assert settings
-    assert all(below.startswith("        ") for below in settings)
+        assert re.search(rf":param {name}:|`{name}`", text), name
+    assert f"n_timesteps={given['n_timesteps']}" in " ".join(text.split())
+    defaults = text.partition("(--set NAME=VALUE):")[2].partition("\n\n")[0]
+    assert {"learning_rate", "population"} & set(re.findall(r"(\w+)=", defaults))
 
 
 def test_the_options_of_train_keep_their_help(capsys):

@@ -38,6 +38,7 @@ Executor = Annotated[Literal["processes", "ray"], tyro.conf.arg(help=PLACES)]
 
 GAME2048 = "mergefall/Game2048-v0"
 SHOWN = 5  # actions that `advise` names
+_typed: list[str] = []  # the command line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,13 +264,7 @@ def evaluate(
     result = ContestResult(row.label, [row])
     print_result(result)
     if figure and file:
-        words = ["mergefall", "evaluate", who.player, *(["--env", who.env] if who.env else [])]
-        for name, pairs in (("option", who.option), ("env-option", who.env_option), ("adversary", adversary)):
-            words += [word for pair in pairs for word in (f"--{name}", pair)]
-        caps = ("max-episode-steps", who.max_episode_steps), ("max-pieces", who.max_pieces)
-        for name, number in (*caps, ("episodes", episodes), ("seed", seed)):
-            words += [f"--{name}", str(number)] if number else []
-        say(f"written to {file}: {', '.join(write_figures(file, figure, [result], shlex.join(words)))}")
+        say(f"written to {file}: {', '.join(write_figures(file, figure, [result], _measuring()))}")
 
 
 def compare(
@@ -308,8 +303,7 @@ def compare(
     out = out or Path("results", Path(suite[0]).stem)
     results = comparison.compare(suite[0], out, workers, games=game or None, executor=executor)
     if figure and file:
-        command = shlex.join(["mergefall", "compare", suite[0], *(word for name in game for word in ("--game", name))])
-        say(f"written to {file}: {', '.join(write_figures(file, figure, results, command))}")
+        say(f"written to {file}: {', '.join(write_figures(file, figure, results, _measuring()))}")
 
 
 def report(
@@ -604,7 +598,7 @@ COMMANDS: dict[str, Any] = {
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command. Bad input prints one line on stderr and exits with status 2, Ctrl-C with status 130."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads: networks this small are no faster on two
-    words = sys.argv[1:] if arguments is None else list(arguments)
+    words = _typed[:] = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
     try:
@@ -720,6 +714,17 @@ def say(text: str, file: TextIO | None = None) -> None:
     from mergefall_training.progress import printable
 
     print(printable(text), file=file)
+
+
+def _measuring() -> str:
+    """The command line as the record of a figure has it: without options that change no figure."""
+    kept, words = ["mergefall"], iter(_typed)
+    for word in words:
+        if word.partition("=")[0] not in ("--figure", "--out", "--workers", "--executor"):
+            kept.append(word)
+        elif "=" not in word:
+            next(words)
+    return shlex.join(kept)
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import inspect
 import re
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from typing import Annotated, Any
@@ -106,14 +106,15 @@ def training_page(algorithm: str) -> str:
 
     module = trainer(algorithm)
     presets = [
-        (f"{env_id}{f' --preset {name}' if name else ''}", ", ".join(f"{key}={value}" for key, value in given.items()))
+        f"{env_id}{f' --preset {name}' if name else ''}: {', '.join(f'{key}={value}' for key, value in given.items())}"
         for env_id, name, given in presets_of(algorithm)
     ]
+    defaults, meanings = _hyperparameters(module, algorithm)
     sections = {
-        "Hyper-parameters (--set NAME=VALUE) and defaults": _entries(_hyperparameters(module, algorithm)),
-        "Presets, which change defaults": _entries(presets),
+        "Defaults of hyper-parameters (--set NAME=VALUE)": defaults,
+        "Presets, which change them": "\n".join(presets),
     }
-    text = _page(f"mergefall train {algorithm}", _about(module), sections)
+    text = _page(f"mergefall train {algorithm}", f"{_about(module)}\n\n{meanings}", sections)
     return f"{text}\n\nmergefall train --help lists the options of the command."
 
 
@@ -148,25 +149,20 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
-def _hyperparameters(module: Any, algorithm: str) -> Iterator[tuple[str, str]]:
-    """(name and default, meaning) of a learner's hyper-parameters.
+def _hyperparameters(module: Any, algorithm: str) -> tuple[str, str]:
+    """(names and defaults, meanings) of a learner's hyper-parameters.
 
-    Ours are fields of a dataclass, with bullets in its docstring or that of a base. Those of Stable-Baselines3 are
-    arguments of its class, with ``:param name:``.
+    Ours are fields of a dataclass, and its docstring and those of its bases say what they mean. Those of
+    Stable-Baselines3 are arguments of its class.
     """
     kind = getattr(module, "Hyperparameters", None) or module.Learner.kind or module.CLASSES[algorithm]
     if is_dataclass(kind):
         made = {one.name: one.default_factory() for one in fields(kind) if one.default_factory is not MISSING}
-        defaults = {one.name: one.default for one in fields(kind)} | made
+        defaults, told = {one.name: one.default for one in fields(kind)} | made, kind.__mro__[-2::-1]
     else:
         defaults = import_module("mergefall_training.learn.sb3.train").arguments_of(kind)
-    text = "\n\n".join(inspect.getdoc(cls) or "" for cls in reversed(kind.__mro__))
-    about = dict(re.findall(r":param (\w+):(.*?)(?=\n\s*:param|\n\s*\n|\Z)", text, re.DOTALL))
-    for names, meaning in re.findall(r"^- ((?:`\w+`(?:, )?)+): (.*?)(?=^- |^$|\Z)", text, re.DOTALL | re.MULTILINE):
-        about |= dict.fromkeys(re.findall(r"\w+", names), meaning)
-    about |= getattr(module, "MEANINGS", {})
-    for name, default in defaults.items():
-        yield f"{name} = {default!r}", " ".join(about.get(name, "").split())
+        told = [cls for cls in kind.__mro__ if not cls.__module__.startswith("mergefall")][:1]
+    return ", ".join(f"{name}={default!r}" for name, default in defaults.items()), "\n\n".join(map(_about, told))
 
 
 # -- layout -----------------------------------------------------------------------------------------------------------
@@ -199,8 +195,3 @@ def _page(title: str, about: str, sections: Mapping[str, str]) -> str:
     """A docstring as it is, and below it sections by their headings."""
     texts = (f"{heading}:\n{_wrapped(text)}" for heading, text in sections.items())
     return "\n\n".join(filter(None, [title, about, *texts]))
-
-
-def _entries(entries: Iterable[tuple[str, str]]) -> str:
-    """Entries with their meanings below them."""
-    return "\n".join(f"{name}\n{INDENT}{about}" if about else name for name, about in entries)

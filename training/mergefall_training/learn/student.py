@@ -25,7 +25,8 @@ class StudentHyperparameters:
     - `warm_start`: Run folder or model file with the initial parameters; its network must be the same.
     - `teacher`: The player: its name, or a mapping of it and its options. In a list, each has an equal share of the
       steps.
-    - `gap_share`: τ, the temperature of the teacher's targets, in units of the median gap between its two best values.
+    - `gap_share`: τ, the temperature of the teacher's targets, is this times the median difference between its best
+      and its second-best value.
     - `workers`: Threads that the teacher labels on.
     - `n_envs`: Games that the student plays at once.
     - `n_steps`: Steps of each game before the network learns.

@@ -14,7 +14,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 from pathlib import Path
@@ -22,8 +22,8 @@ from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
-from mergefall import __version__
-from mergefall.draw import BOARD, PAGE, fitting, pygame, short_number
+from mergefall import __version__, draw
+from mergefall.draw import PAGE, short_number
 from mergefall.env import ARROWS as ARROW_CODES
 from mergefall.games import game_of, games
 from mergefall.imports import import_extra
@@ -93,7 +93,7 @@ class Terminal(ExitStack):
         sizes = [max(line.cell_len for line in board.split()) for board in boards]
         for size in sizes:
             row.add_column(no_wrap=True, overflow="crop", min_width=size if size == sizes[0] else None)
-        high = max(len(board.split()) for board in boards) + len(lines) > screen.height
+        high = max((len(board.split()) for board in boards), default=0) + len(lines) > screen.height
         if high and sum(sizes) + 4 * len(sizes) + NARROW <= screen.width:
             boards, below = [*boards, Text("\n\n".join(filter(None, ["", "", *lines])))], []
             row.add_column()
@@ -106,7 +106,7 @@ class Terminal(ExitStack):
         Waits for a key, but at most `timeout` seconds. Without a keyboard there are none.
         """
         if not self.interactive:
-            if self._live.console.is_terminal:
+            if self._live.console.is_terminal or self.render_mode != "ansi":
                 time.sleep(timeout or 0)
             return []
         return _windows_keys(timeout) if sys.platform == "win32" else _posix_keys(timeout)
@@ -140,45 +140,23 @@ def _name(key: str) -> str:
     return {" ": "space", "\n": "space", "\r": "space"}.get(key, key.lower())
 
 
-class Window(AbstractContextManager["Window"]):
-    """A window of pygame: the pictures, below them the text. The first picture gives it its size."""
+class Window(Terminal):
+    """Pictures in a window; text and keys stay in the terminal."""
 
-    render_mode, interactive = "rgb_array", True
-    LINE, LINES, WIDTH = 24, 4, 520  # pixels of a line's height, lines, and pixels of the window's width at least
-
-    def __init__(self) -> None:
-        self._surface: Any = None
-
-    def __enter__(self) -> Self:
-        pygame().display.init()
-        pygame().display.set_caption("mergefall")
-        pygame().event.set_blocked(None)
-        pygame().event.set_allowed([pygame().QUIT, pygame().KEYDOWN])
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        pygame().display.quit()
+    render_mode = "rgb_array"
+    _window: draw.Window | None = None
 
     def show(self, pictures: Sequence[Any], lines: Sequence[str]) -> None:
-        picture = pygame().surfarray.make_surface(side_by_side(pictures).swapaxes(0, 1))
-        if self._surface is None:
-            size = max(picture.get_width(), self.WIDTH), picture.get_height() + self.LINES * self.LINE + 8
-            self._surface = pygame().display.set_mode(size)
-        self._surface.fill(PAGE)
-        self._surface.blit(picture, ((self._surface.get_width() - picture.get_width()) // 2, 0))
-        for number, line in enumerate(filter(None, lines)):
-            text = fitting(line, BOARD, self._surface.get_width() - 24, 14)
-            self._surface.blit(text, (12, picture.get_height() + 8 + number * self.LINE))
-        pygame().display.flip()
+        page = draw.pygame().surfarray.make_surface(side_by_side(pictures).swapaxes(0, 1))
+        if self._window is None:
+            self._window = draw.Window("mergefall", 0, page.get_size())
+            self.callback(self._window.close)
+        self._window.show(page)
+        super().show([], lines)
 
     def read(self, timeout: float | None = None) -> list[str]:
-        event = pygame().event.wait(*[] if timeout is None else [max(1, round(1000 * timeout))])
-        if event.type == pygame().KEYDOWN:
-            return [event.unicode.strip() or pygame().key.name(event.key)]
-        return ["q"] if event.type == pygame().QUIT else []
-
-
-Screen = Terminal | Window
+        closed = draw.pygame().event.get(draw.pygame().QUIT)
+        return ["q"] if closed else super().read(timeout)
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------
@@ -246,7 +224,7 @@ def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterat
         yield infos
 
 
-def watch(shows: Sequence[Show], screen: Screen, fps: float | None) -> None:
+def watch(shows: Sequence[Show], screen: Terminal, fps: float | None) -> None:
     """Show games side by side, `fps` moves a second, until they are over or somebody presses Q.
 
     `fps`: None: as the first game's `metadata["render_fps"]` says.
@@ -262,11 +240,9 @@ def watch(shows: Sequence[Show], screen: Screen, fps: float | None) -> None:
         else:
             screen.show([env.render() for env in envs], status)
             screen.read(2 if screen.render_mode == "rgb_array" else 0)  # time to look at the last board
-    if screen.render_mode == "rgb_array":
-        print(printable("\n".join(status)))
 
 
-def _pace(screen: Screen, fps: float) -> Iterator[bool]:
+def _pace(screen: Terminal, fps: float) -> Iterator[bool]:
     """Waits until the next position is due, as keys have it; yields False if somebody pressed Q."""
     paused = False
     while True:

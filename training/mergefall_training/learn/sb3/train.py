@@ -52,11 +52,6 @@ NOT_TO_SET = (
     *("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs"),
     *("use_sde", "sde_sample_freq", "optimize_memory_usage"),  # for continuous actions, and not resumable
 )
-MEANINGS = {  # plainer than in SB3's docstrings
-    "gae_lambda": "How far ahead an action is judged: 0 looks one step ahead and trusts the value network for the "
-    "rest, 1 counts the rewards to the end of the rollout. Between them the weight of each further step falls by this "
-    "factor (generalized advantage estimation, Schulman et al. 2016)"
-}
 COUNTERS = ("num_timesteps", "_n_updates", "_current_progress_remaining", "_n_calls", "exploration_rate")
 
 
