@@ -11,10 +11,10 @@ from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
 
 from mergefall_baselines.game2048.player import pick
-from mergefall_baselines.game2048.search import INNER, Shape, own_moves, read
+from mergefall_baselines.game2048.search import INNER, SearchKind, own_moves, read
 
 
-def _afterstate_kernel(shape: Shape, opponent: str) -> Kernel:
+def _afterstate_kernel(shape: SearchKind, opponent: str) -> Kernel:
     chance, mixed, scored, value_of = opponent == "chance", opponent == "mixed", shape.scored, shape.value_kernel
     real = shape.real if chance else np.float64
     dead, lowest, two, four = real(shape.dead), real(shape.lowest if chance else -np.inf), real(0.9), real(0.1)
@@ -77,7 +77,7 @@ def _afterstate_kernel(shape: Shape, opponent: str) -> Kernel:
 
 
 @cache
-def cells_kernel(shape: Shape, opponent: str) -> Kernel:
+def cells_kernel(shape: SearchKind, opponent: str) -> Kernel:
     """The decision kernel against an opponent.
 
     "chance" is averaged over, "adversary" picks the worst cell and tile, "mixed" the worst cell and averages over its

@@ -21,7 +21,7 @@ from mergefall_baselines.game2048.player import pick
 from mergefall_baselines.game2048.search import (
     TO_THE_END,
     Search2048,
-    Shape,
+    SearchKind,
     evaluator,
     own_moves,
     read,
@@ -33,7 +33,7 @@ from mergefall_baselines.table import entry_type, find, forget, holds, keep
 U = np.uint64
 
 
-def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
+def _last_level(shape: SearchKind) -> tuple[Kernel, Kernel]:
     evaluate, scored, by_lines, real = evaluator(shape), shape.scored, shape.by_lines, shape.real
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
 
@@ -71,7 +71,7 @@ def _last_level(shape: Shape) -> tuple[Kernel, Kernel]:
     return last_state, mean_of_last
 
 
-def _afterstate_kernel(shape: Shape) -> Kernel:
+def _afterstate_kernel(shape: SearchKind) -> Kernel:
     evaluate, scored, real, entry = evaluator(shape), shape.scored, shape.real, entry_type(shape.real)
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
     last_state, mean_of_last = _last_level(shape)
@@ -126,7 +126,7 @@ def _afterstate_kernel(shape: Shape) -> Kernel:
 
 
 @cache
-def expectimax_kernel(shape: Shape) -> Kernel:
+def expectimax_kernel(shape: SearchKind) -> Kernel:
     if shape.kind == "wide":
         return cells_kernel(shape, "chance")
     pack, scored, real, entry = shape.pack_kernel, shape.scored, shape.real, entry_type(shape.real)
@@ -154,7 +154,7 @@ def expectimax_kernel(shape: Shape) -> Kernel:
 
 
 @cache
-def greedy_kernel(shape: Shape) -> Kernel:
+def greedy_kernel(shape: SearchKind) -> Kernel:
     """The decision kernel of a search of one own move, which compiles in about half the time of that of any depth."""
     if shape.kind == "wide":
         return cells_kernel(shape, "chance")

@@ -22,7 +22,7 @@ U = np.uint64
 
 
 class Settings(NamedTuple):
-    """What the kernels take; a state is the ranks of a board, a byte each."""
+    """Settings of the kernels; a state is the ranks of a board, a byte each."""
 
     rows: int
     cols: int

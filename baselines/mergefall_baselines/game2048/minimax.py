@@ -22,7 +22,7 @@ from mergefall_baselines.game2048.search import (
     INNER,
     TO_THE_END,
     Search2048,
-    Shape,
+    SearchKind,
     evaluator,
     own_moves,
     read,
@@ -33,7 +33,7 @@ from mergefall_baselines.game2048.search import (
 U = np.uint64
 
 
-def worst_reply_kernel(shape: Shape) -> Kernel:
+def worst_reply_kernel(shape: SearchKind) -> Kernel:
     evaluate, scored, dead = evaluator(shape), shape.scored, float(shape.dead)
 
     @kernel
@@ -78,7 +78,7 @@ def worst_reply_kernel(shape: Shape) -> Kernel:
     return worst_reply
 
 
-def worst_cell_kernel(shape: Shape) -> Kernel:
+def worst_cell_kernel(shape: SearchKind) -> Kernel:
     evaluate, dead = evaluator(shape), float(shape.dead)
 
     @kernel
@@ -115,7 +115,7 @@ def worst_cell_kernel(shape: Shape) -> Kernel:
 
 
 @cache
-def adversary_kernel(mixed: bool, shape: Shape) -> Kernel:
+def adversary_kernel(mixed: bool, shape: SearchKind) -> Kernel:
     """The decision kernel of minimax or of the mixed search.
 
     Each move gets its exact value. If the context is `bounded`, only the first best one does, and the others get bounds

@@ -1,4 +1,4 @@
-"""What the searches of 2048 share: their context, the kernels that value boards, depth rules, options and settings.
+"""The parts that the searches of 2048 share: context, kernels that value boards, depth rules, options and settings.
 
 A search holds boards of up to 4×4 in a word (`mergefall.game2048.packed`). Boards that do not fit, because they are
 larger or have ranks above 15, are searched by `cells.py`.
@@ -22,7 +22,7 @@ from mergefall.typing import Array, Kernel
 from mergefall.words import popcount
 from numpy.typing import NDArray
 
-from mergefall_baselines.game2048.leaves import REAL, SUMS, slid_lines
+from mergefall_baselines.game2048.leaves import LINES, REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.table import new_table
@@ -32,7 +32,6 @@ UNLIMITED, DISTINCT, EMPTIES = 0, -1, -2  # how kernels know depths that are no 
 DEPTH_RULES = {None: UNLIMITED, "distinct": DISTINCT, "empties": EMPTIES}
 LARGEST_TABLE = 21  # bits: two million entries
 LINE = 4  # the longest line of a board in a word
-LINES = 1 << 16
 INNER = 0b01111000  # the order of the moves below the root, two bits each, from the lowest: up, down, left, right
 
 # The context of a search, shared by all nodes: numbers, and addresses of arrays that the player keeps alive. Nodes pass
@@ -63,7 +62,7 @@ CONTEXT = np.dtype(
 )
 
 
-class Shape(NamedTuple):
+class SearchKind(NamedTuple):
     """The facts about a search that its kernels are compiled for: code for other searches is left out."""
 
     kind: str  # how boards are held, see `Boards`
@@ -83,13 +82,13 @@ def nothing(*arguments):
     return 0.0
 
 
-def shape_of(heuristic: Any, kind: str, scored: bool) -> Shape:
+def shape_of(heuristic: Any, kind: str, scored: bool) -> SearchKind:
     """The shape of a search with a heuristic, None: every leaf is worth 0. A network packs every board."""
     if heuristic is None:
-        return Shape(kind, scored, nothing, nothing)
+        return SearchKind(kind, scored, nothing, nothing)
     value, of_packed, _, pack = heuristic.kernels()
     dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
-    return Shape(
+    return SearchKind(
         "packed" if pack else kind,
         scored,
         value,
@@ -127,7 +126,7 @@ def result_of(slid, action):
 
 
 @cache
-def evaluator(shape: Shape) -> Kernel:
+def evaluator(shape: SearchKind) -> Kernel:
     """The kernel ``(board, to_move, ctx) -> value`` of boards in a word, by a heuristic."""
     of_packed, value_of = shape.packed_kernel, shape.value_kernel
     type0, count0, type1, count1 = shape.tables
@@ -187,7 +186,7 @@ class Search2048(KernelPlayer):
     """A search to a depth, with a heuristic at its leaves.
 
     Args:
-        kernel_of: makes the decision kernel for a `Shape`; its settings are the address of a context and the order.
+        kernel_of: makes the decision kernel of a `SearchKind`; its settings are the address of a context and the order.
         heuristic: a name, a mapping with a name and weights, a `NetworkHeuristic`, or None: every leaf is worth 0.
         depth: own moves, or one of `DEPTH_RULES`.
         leaf, rewards, order, time_limit, table, cutoff, rows, cols: see `2048/expectimax`.
@@ -198,7 +197,7 @@ class Search2048(KernelPlayer):
 
     def __init__(
         self,
-        kernel_of: Callable[[Shape], Kernel],
+        kernel_of: Callable[[SearchKind], Kernel],
         heuristic: Any,
         depth: Any,
         leaf: str = "afterstate",
@@ -267,7 +266,7 @@ class Search2048(KernelPlayer):
             timer.cancel()
         return action
 
-    def _search_context(self, shape: Shape, rows: int, cols: int, exact: bool) -> np.uint64:
+    def _search_context(self, shape: SearchKind, rows: int, cols: int, exact: bool) -> np.uint64:
         in_word = shape.kind != "wide"
         most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
         if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):

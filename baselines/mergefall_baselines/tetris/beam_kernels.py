@@ -54,7 +54,7 @@ class Nodes(NamedTuple):
 
 
 class Beam(NamedTuple):
-    """What a search works with."""
+    """The memory of a search."""
 
     rows: int
     top: int  # rows that a piece at rest may not rise above

@@ -39,7 +39,7 @@ QUEUE, KNOWN, BAG, CHANCES, COLUMNS = 0, 1, 2, 3, 3 + IDS
 
 
 class Settings(NamedTuple):
-    """What the kernels take."""
+    """Settings of the kernels."""
 
     first: int  # table row of piece id 0
     rows: int
@@ -52,7 +52,7 @@ class Settings(NamedTuple):
     distribution: int  # of the unknown pieces, an index into `DISTRIBUTIONS`
     rewards: float  # what a line counts, 1 or 0
     weights: NDArray[np.float64]  # of the heuristic whose terms of a move count; empty without one
-    memory: NDArray[np.uint64]  # [8], scratch: what the leaf's player remembers
+    memory: NDArray[np.uint64]  # [MEMORY], scratch: what the leaf's player remembers
     asked: NDArray[np.uint64]  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 

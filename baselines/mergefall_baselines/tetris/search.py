@@ -21,7 +21,7 @@ from mergefall.words import popcount
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.memory import IDS, distribution_option, drawn_by
 from mergefall_baselines.tetris.player import FORM
-from mergefall_baselines.tetris.search_kernels import CONTEXT, Shape, search_kernel
+from mergefall_baselines.tetris.search_kernels import CONTEXT, SearchKind, search_kernel
 
 U = np.uint64
 MOST_MOVES = 16  # own moves that a search looks ahead at most
@@ -69,7 +69,7 @@ class Expectimax(KernelPlayer):
     rewards = False
     clears = True  # whether full rows are cleared within the search; without, pieces drop and none may rest too high
     only_known = False  # whether the search ends with the known pieces
-    bound: Callable[[], Kernel] | None = None  # makes the bound of its `Shape`
+    bound: Callable[[], Kernel] | None = None  # makes the bound of its `SearchKind`
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class Expectimax(KernelPlayer):
                 raise ValueError(f"placements is 'reachable'; {self.name} drops and slides")
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
-        kernel = search_kernel(Shape(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound))
+        kernel = search_kernel(SearchKind(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound))
         return kernel, (self._search_context(way), exact)
 
     def _search_context(self, rules: Rules) -> np.uint64:
@@ -201,7 +201,7 @@ def completable(columns, rows, cells):
 
 @cache
 def bound_kernel() -> Kernel:
-    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `Shape` for `open-enclosed`.
+    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `SearchKind` for `open-enclosed`.
 
     It bounds the value of the board after `moves` more placements, if nothing is cleared:
 

@@ -117,8 +117,8 @@ def node_after(node, id, c):
     return Node(node.level + 1, node.queue >> U(4), max(node.known - 1, 0), node.left - 1, bag)
 
 
-class Shape(NamedTuple):
-    """What a search is compiled for."""
+class SearchKind(NamedTuple):
+    """The facts about a search that its kernels are compiled for."""
 
     recipe: Recipe  # the heuristic's; its weights are data
     slides: bool  # whether placements slide
@@ -140,7 +140,7 @@ def sort_down(placements, keys, count):
         placements[j], keys[j] = placement, key
 
 
-def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel, Kernel]:
+def _placement_kernels(shape: SearchKind, heuristic: Kernels) -> tuple[Kernel, Kernel, Kernel]:
     """(play, leaf_value, best_leaf), the kernels for placements on a level's board; the last two need its memo."""
     clears, move, leaf, best_placement = (
         shape.clears,
@@ -177,7 +177,7 @@ def _placement_kernels(shape: Shape, heuristic: Kernels) -> tuple[Kernel, Kernel
     return play, leaf_value, best_leaf
 
 
-def _listed_kernel(shape: Shape, play: Kernel, leaf_value: Kernel) -> Kernel:
+def _listed_kernel(shape: SearchKind, play: Kernel, leaf_value: Kernel) -> Kernel:
     list_all, bound, bounded = lister(shape.slides, shape.reachable), shape.bound, shape.bound is not None
 
     @kernel
@@ -205,7 +205,7 @@ def _listed_kernel(shape: Shape, play: Kernel, leaf_value: Kernel) -> Kernel:
     return listed
 
 
-def _node_kernel(shape: Shape, prepare: Kernel, play: Kernel, listed: Kernel, best_leaf: Kernel) -> Kernel:
+def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, listed: Kernel, best_leaf: Kernel) -> Kernel:
     bounded = shape.bound is not None
 
     @kernel
@@ -251,7 +251,7 @@ def _node_kernel(shape: Shape, prepare: Kernel, play: Kernel, listed: Kernel, be
 
 
 @cache
-def search_kernel(shape: Shape) -> Kernel:
+def search_kernel(shape: SearchKind) -> Kernel:
     """The decision kernel of a search, see `player.py`; its settings are (address of a `CONTEXT`, exact).
 
     The module's docstring defines the value of a root placement. Ties go to the lowest action. If all values are -inf,

@@ -115,7 +115,7 @@ def tune(
     """
     climb.check()
     workers, game = workers_of(workers), game_of(match.env_id)
-    by = choice("by", game.headline if by is None else by, game.figures)
+    figure: str = choice("by", game.headline if by is None else by, game.figures)
     of = options.get("of")
     inner = {"player": of} if isinstance(of, str) else dict(of or options)  # the options that hold the heuristic
     begin = make(player, **dict(options))
@@ -129,7 +129,7 @@ def tune(
         "player": player,
         "options": {**options, "heuristic": spec},
         "weights": list(start),
-        "by": by,
+        "by": figure,
         **match.said(),
         "settings": asdict(climb),
         "package": __version__,
@@ -141,7 +141,7 @@ def tune(
         changed = inner | {"heuristic": with_weights(spec, weights)}
         made = make(player, **({**options, "of": changed} if of else changed)).with_rules(match.env_kwargs)
         for episode in play_all(replace(job, player=made), range(seed, seed + games), 1, executor):
-            results.append(getattr(episode, by))
+            results.append(getattr(episode, figure))
             show(len(trials), f"{len(results)} of {games} games{best()}")
         return WeightTrial(
             weights,

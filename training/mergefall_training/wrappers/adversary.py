@@ -99,7 +99,7 @@ class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
         spec = recorded(player)
         if isinstance(player, Player) and player.made_as is not None and not player.functions:
-            spec = {"name": player.made_as, **player.options}
+            spec = {"player": player.made_as, **player.options}
         RecordConstructorArgs.__init__(self, player=spec, rate=rate)
         gym.Wrapper.__init__(self, env)
         self._player, self._rate = _checked(env, player, rate)

@@ -105,13 +105,13 @@ class Heuristic(WeightedSum):
 
         Raises ValueError for any other board.
         """
-        values, _ = self._parts(ranks, to_move)
+        values, _ = self._terms(ranks, to_move)
         return float(values) if values.ndim == 0 else values
 
     def terms(self, ranks: ArrayLike, to_move: bool = False) -> dict[str, Any]:
         """The terms by name, unweighted: a float each for one board, float64[n] each for a batch."""
-        _, parts = self._parts(ranks, to_move)
-        return {name: part if part.ndim else float(part) for name, part in zip(self.term_names, parts, strict=True)}
+        _, terms = self._terms(ranks, to_move)
+        return {name: term if term.ndim else float(term) for name, term in zip(self.term_names, terms, strict=True)}
 
     def tables(self) -> tuple[Array, ...]:
         """The two tables for `packed_kernel`, of types and sizes that no weight changes."""
@@ -123,7 +123,7 @@ class Heuristic(WeightedSum):
     def of_empty(self, board: NDArray[np.uint8]) -> float:
         return sum(getattr(self, name) * term for name, term in self.terms(board).items())  # not tile-order's GAME_OVER
 
-    def _parts(self, ranks: ArrayLike, to_move: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _terms(self, ranks: ArrayLike, to_move: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """(the value of each board, the terms [terms, …]) of one board or a batch, checked."""
         boards = checks.array("ranks", ranks, "(rows, cols) or (n, rows, cols)")
         if boards.ndim not in (2, 3):
@@ -131,10 +131,10 @@ class Heuristic(WeightedSum):
         *batch, rows, cols = boards.shape
         self.check_size(rows, cols)
         cells = checked_ranks("ranks", boards, MAX_RANK).reshape(-1, rows * cols)
-        values, parts = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
-        self.kernels().batch(cells, rows, cols, bool(to_move), self._weights, values, parts)
+        values, terms = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
+        self.kernels().batch(cells, rows, cols, bool(to_move), self._weights, values, terms)
         self.check()
-        return values.reshape(batch), parts.T.reshape(-1, *batch) if len(cells) else parts.T
+        return values.reshape(batch), terms.T.reshape(-1, *batch) if len(cells) else terms.T
 
 
 @cache
@@ -144,11 +144,11 @@ def _kernels(terms_of: Kernel, combine: Kernel, of_packed: Kernel | None) -> Ker
         return combine(terms_of(cells, rows, cols, to_move, weights), cells, weights)
 
     @kernel
-    def values_of(cells, rows, cols, to_move, weights, values, parts):
+    def values_of(cells, rows, cols, to_move, weights, values, written):
         for i in range(len(cells)):
             terms = terms_of(cells[i], rows, cols, to_move, weights)
             values[i] = combine(terms, cells[i], weights)
-            write_terms(terms, parts[i])
+            write_terms(terms, written[i])
 
     @kernel
     def unpacking(board, to_move, tables, weights):

@@ -40,7 +40,7 @@ class Memo(NamedTuple):
 
 
 class Recipe(NamedTuple):
-    """What a class's kernels are made from; classes with equal ones share them.
+    """The sources of a class's kernels; classes with equal ones share the kernels.
 
     For each of `Heuristic.KINDS` the kernel of its terms, None without terms; and where its weights begin.
     """
@@ -180,8 +180,8 @@ class Heuristic(WeightedSum):
     def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
         terms, names = self._of_boards(boards), self.of_board.names
-        parts = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
-        return {name: part.copy() if part.ndim else float(part) for name, part in parts.items()}
+        found = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
+        return {name: term.copy() if term.ndim else float(term) for name, term in found.items()}
 
     def _of_placement(self, placement: Placement) -> tuple[dict[str, float], dict[str, float]]:
         """The terms of every placement, and those of the last one."""
