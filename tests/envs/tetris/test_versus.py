@@ -100,8 +100,10 @@ def test_the_parallel_match_is_that_of_the_environment():
 @pytest.mark.filterwarnings("ignore:The old environment creation API:DeprecationWarning")
 def test_pettingzoos_checks():
     pytest.importorskip("pettingzoo")
-    from pettingzoo.test import parallel_api_test, parallel_seed_test
+    from mergefall.tetris.versus import parallel
+    from pettingzoo.test import max_cycles_test, parallel_api_test, parallel_seed_test
 
+    max_cycles_test(parallel)
     parallel_api_test(parallel_env(max_cycles=300), num_cycles=1000)
     parallel_seed_test(parallel_env)
 
@@ -144,8 +146,21 @@ def test_errors_name_the_value():
         with pytest.raises(ValueError, match=message):
             gym.make(ID, opponent=opponent)
     match = parallel_env()
+    for wrong, message in [
+        (lambda: match.observation_space("player_2"), "agent is 'player_2'; expected one of 'player_0', 'player_1'"),
+        (lambda: match.action_space(0), "agent is 0"),
+        (lambda: match.reset(options=[3]), r"reset options are \[3\]; expected options by agent"),
+        (lambda: match.reset(options={"player_2": {"piece": "T"}}), "a match has no 'player_2'; it has player_0"),
+        (lambda: match.reset(options={"player_1": 3}), "reset options are 3; expected a mapping"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            wrong()
     with pytest.raises(ValueError, match="the match has not begun or is over; call reset"):
         match.step({"player_0": 0, "player_1": 0})
+    match.reset()
+    for actions in ([0, 0], {"player_0": 0}, {"player_0": 0, "player_1": 0, "player_2": 0}):
+        with pytest.raises(ValueError, match=r"actions are .*; expected one of each agent"):
+            match.step(actions)
     with pytest.raises(ValueError, match="render_mode is 'film'"):
         parallel_env(render_mode="film")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from mergefall.chance import STREAM
-from mergefall.checks import MOST_COUNTED, integer
+from mergefall.checks import MOST_COUNTED, choice, integer, known, made_of
 from mergefall.env import Pictures
 from mergefall.games import each
 from mergefall.imports import import_extra
@@ -20,7 +20,7 @@ from mergefall.tetris.versus.rules import Rules
 from mergefall.typing import Info, Observation, Options
 from mergefall.words import stream_from_seed
 
-ParallelEnv: Any = import_extra("pettingzoo").ParallelEnv
+pettingzoo: Any = import_extra("pettingzoo")
 AGENTS = ("player_0", "player_1")
 
 
@@ -28,7 +28,7 @@ def by_agent(parts: Sequence[Any]) -> dict[str, Any]:
     return dict(zip(AGENTS, parts, strict=True))
 
 
-class TetrisParallelEnv(Pictures, ParallelEnv):
+class TetrisParallelEnv(Pictures, pettingzoo.ParallelEnv):
     """A match of Tetris by keys between two agents, who press one key each step.
 
     Agents, spaces, rewards and infos: those of `mergefall.tetris.versus.TetrisVersusEnv` for each of the two. Both
@@ -39,8 +39,9 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
         render_mode: ``"ansi"``, ``"rgb_array"`` or ``"human"``. Default: None.
         rules: the arguments of `mergefall/TetrisVersus-v0` other than `opponent` and `shaping`.
 
-    `reset(options={agent: options})` starts an agent's side elsewhere, as the environment of a side does; other keys
-    are ignored.
+    `reset(options={agent: options})` starts an agent's side elsewhere, as the environment of a side does.
+
+    Raises ValueError for wrong arguments, agents, actions and options.
 
     >>> from mergefall.tetris.versus.parallel import parallel_env
     >>> env = parallel_env(max_cycles=100)
@@ -62,16 +63,18 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
         self._states = self.rules.new_states(2)  # the match as each agent sees it; one kernel call steps both
 
     def observation_space(self, agent: str) -> Any:
-        return self._spaces[agent][0]
+        return self._spaces[choice("agent", agent, AGENTS)][0]
 
     def action_space(self, agent: str) -> Any:
-        return self._spaces[agent][1]
+        return self._spaces[choice("agent", agent, AGENTS)][1]
 
     def reset(
         self, seed: int | None = None, options: Options | None = None
     ) -> tuple[dict[str, Observation], dict[str, Info]]:
         """Begin a match: (observations, infos) by agent; `seed` fixes every random draw from here on."""
-        starts = [self.rules.side.start((options or {}).get(agent)) for agent in AGENTS]
+        given = made_of("reset options", options or {}, Mapping, f"options by agent, {' and '.join(AGENTS)}")
+        known("a match", {name: one for name, one in given.items() if isinstance(one, Mapping)}, AGENTS)
+        starts = [self.rules.side.start(given.get(agent)) for agent in AGENTS]
         state = self._states[0]
         if seed is not None:
             state[STREAM] = stream_from_seed(integer("seed", seed, 0, None))
@@ -88,6 +91,8 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
         """Play a key for each agent: (observations, rewards, terminations, truncations, infos) by agent."""
         if not self.agents:
             raise ValueError("the match has not begun or is over; call reset")
+        if not isinstance(actions, Mapping) or actions.keys() != set(AGENTS):
+            raise ValueError(f"actions are {actions!r}; expected one of each agent, {' and '.join(AGENTS)}")
         keys = np.array([self.rules.action_index(actions[agent]) for agent in AGENTS])
         self._states[:, self._states.shape[1] // 2 + OPPONENTS_KEY] = keys[::-1]
         self._paint(int(keys[0]))
@@ -108,3 +113,8 @@ class TetrisParallelEnv(Pictures, ParallelEnv):
 
 
 parallel_env = TetrisParallelEnv
+
+
+def env(*values: Any, **arguments: Any) -> Any:
+    """The match for agents who act in turn, as PettingZoo's `AECEnv`; the arguments are those of `parallel_env`."""
+    return pettingzoo.utils.parallel_to_aec(parallel_env(*values, **arguments))
