@@ -31,7 +31,7 @@ from mergefall_baselines.player import NotFiniteError
 from mergefall_baselines.registry import signature_of
 from mergefall_baselines.tetris.greedy import Greedy
 
-from tests.fuzz import NONSENSE, refused
+from tests.fuzz import NONSENSE, needed, refused
 
 G2048, TETRIS, QUINTRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/Quintris-v0"
 OPTIONS = {
@@ -483,25 +483,18 @@ EMPTY = np.zeros((20, 10), dtype=int)
     ("observation", "message"),
     [
         (np.ones((4, 4)), "float64; expected integer ranks"),
-        (np.ones(16, dtype=int), "shape .16,.; expected"),
         ([[1, -1], [0, 1]], "rank -1; expected"),
         (np.full((6, 6), PLAYED_RANK + 1), f"expected .* 0 to {PLAYED_RANK}"),
-        ([[[[1]]]], r"shape .1, 1, 1, 1.; expected"),
         (np.ones((2, 7), dtype=int), r"shape .2, 7.; expected"),
-        ([[1, 1], [1]], "rows of different lengths"),
         ({}, r"shape ..; expected"),
         ({"board": EMPTY}, "observation has board; expected board, piece"),
         ({"board": EMPTY, "piece": 0, "hold": 1}, "hold is True with preview=0"),
         ({"board": EMPTY, "piece": 0, "next": 1}, "observation has board, piece, next; expected"),
-        ({"board": EMPTY.astype(float), "piece": 0}, r"board is float64\[1, 20, 10\]; expected integers"),
         ({"board": EMPTY + 2, "piece": 0}, r"board\[0\]\[0\] is 2; expected 0 to 1"),
         ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
         ({"board": EMPTY, "piece": "T"}, r"piece is <U1\[1\]; expected integers"),
-        ({"board": EMPTY, "piece": [0]}, r"piece is int64\[1, 1\]; expected integers of shape \[1\]"),
         ({"board": [EMPTY, EMPTY], "piece": [0, 0], "queue": [0, 0]}, r"queue is int64\[2\]; expected .* \[2, 2\]"),
         ({"board": EMPTY, "piece": 7}, "piece is 7; expected one of 0 I, 1 O"),
-        ({"board": EMPTY, "piece": -1}, "piece is -1; expected one of 0 I, 1 O"),
-        ({"board": EMPTY[:2], "piece": 0}, "rows is 2"),
     ],
 )
 def test_bad_observations_are_refused(observation, message):
@@ -541,12 +534,10 @@ def up(board):
 @pytest.mark.parametrize("name", [*filter(home_of, players())])
 def test_every_option_is_refused_by_name(name):
     known = signature_of(name).parameters
-    given = {"of": f"{name.partition('/')[0]}/greedy", "command": ["false"]}
-    needed = {one: given[one] for one in given if one in known and known[one].default is known[one].empty}
     for option in known.keys() - {"options"}:
         for value in NONSENSE[1:]:
             try:
-                taken = not refused(lambda: make(name, **(needed | {option: value})), option, repr(value))  # noqa: B023
+                taken = not refused(lambda: make(name, **(needed(name) | {option: value})), option, repr(value))  # noqa: B023
             except gym.error.DependencyNotInstalled as missing:
                 pytest.skip(str(missing))
             assert not taken or value == 2.5 or ("float" in str(known[option].annotation) and value in (-1, 10**30)), (

@@ -84,20 +84,13 @@ def test_calls_of_batches():
 
 @table(
     ("make", "options", "message"),
-    (Game2048Env, {"board": [[1, 1], [0, 0]]}, r"shape \(2, 2\); expected \(4, 4\)"),
-    (Game2048Env, {"board": np.full((4, 4), 1.0)}, "dtype float64"),
     (Game2048Env, {"board": np.full((4, 4), 18)}, "rank 18; expected .* 0 to 17"),
     (Game2048Env, {"board": np.zeros((4, 4), int)}, "terminal"),
     (Game2048Env, {"board": "2 2 . 3/. . . ./. . . ./. . . ."}, "'3'"),
     (TetrisEnv, {"board": "/".join(["#" * 10, *["." * 10] * 19])}, "row 0 of board is full"),
     (TetrisEnv, {"board": np.zeros((4, 5), int)}, r"board has shape \(4, 5\); expected \(20, 10\)"),
-    (TetrisEnv, {"board": np.full((20, 10), 0.5)}, "board holds float64"),
-    (TetrisEnv, {"piece": 7}, "piece is 7; expected an integer from 0 to 6"),
     (TetrisEnv, {"piece": "plus"}, "piece is 'plus'; expected one of 'I'"),
     (TetrisEnv, {"queue": [1, 2]}, r"queue is \[1, 2\]; expected a list of 1 pieces"),
-    (TetrisEnv, {"queue": "I"}, "queue is 'I'"),
-    (TetrisEnv, {"queue": [[0]]}, r"queue is \[0\]; expected an integer from 0 to 6"),
-    (TetrisEnv, {"queue": np.array(1)}, r"queue is array\(1\); expected a list of 1 pieces"),
     (TetrisEnv, {"hold": "I", 3: "O"}, "reset options hold 'hold'"),
     (lambda: TetrisEnv(pieces="sz"), {"piece": "I"}, "expected one of 3 S, 4 Z"),
 )
@@ -114,13 +107,9 @@ def test_starts(make, options, message):
 @table(
     ("board", "message"),
     ([[1, 2], [3]], "different lengths"),
-    ([[1, 2, 3]], r"shape \(1, 3\)"),
     ([[0.0, 1.0], [1.0, 0.0]], "dtype float64"),
-    ([[True, False], [True, False]], "dtype bool"),
     ([[8, 0], [0, 0]], "rank 8; expected .* 0 to 7"),  # four of the highest rank of a start, 5, merge to 7
     ("2 3/. .", "'3'"),
-    ("", "different lengths"),
-    (None, "shape"),
 )
 def test_boards_of_2048(board, message):
     for function in (game2048.legal_actions, game2048.outcomes, game2048.to_text, lambda b: game2048.move(b, 0)):
@@ -132,31 +121,20 @@ def test_boards_of_2048(board, message):
     ("call", "message"),
     (lambda: game2048.move([[1, 1], [0, 0]], 4), "action is 4; expected one of 0 up, 1 right"),
     (lambda: game2048.spawn("2 4/4 2", np.random.default_rng(0)), "is full"),
-    (lambda: game2048.move([[1, 1], [0, 0]], "up"), "action is 'up'"),
     (lambda: tetris.place([[0, 1], [0, 0]], "T", 0, 0), r"board has shape \(2, 2\)"),
-    (lambda: tetris.place([[0] * 4] * 3 + [[0, 2, 0, 0]], "T", 0, 0), "board holds"),
     (lambda: tetris.place("..../..../..../#x..", "T", 0, 0), "'x'"),
     (lambda: tetris.place(EMPTY, "K", 0, 0), "piece is 'K'"),
-    (lambda: tetris.place(EMPTY, 7, 0, 0), "piece is 7"),
     (lambda: tetris.place(EMPTY, "T", 4, 0), "rotation is 4"),
     (lambda: tetris.place(EMPTY, "T", 0, 2), "T at rotation 0, column 2, slide 0; expected a legal"),
-    (lambda: tetris.place(EMPTY, "O", 1, 0), "O at rotation 1"),
     (lambda: tetris.place(EMPTY, "O", 0, 0, 1), "slide 1; expected a legal"),
     (lambda: tetris.place(EMPTY, "O", 0, 0, 0, "loose"), "overflow is 'loose'"),
     (lambda: tetris.identify([(0, 0)]), "no known piece"),
-    (lambda: tetris.identify("T"), "no known piece"),
     (lambda: TextGame(gym.make(G2048), penalty=-1), "penalty is -1"),
-    (lambda: TextGame(gym.make(G2048), patience=0), "patience is 0"),
     (lambda: TextGame(gym.make("CartPole-v1")), "expected an environment of mergefall"),
     (lambda: planes(flat(gym.make(G2048))), "env observes .*; 'planes' needs the environment's own .*, Box"),
-    (lambda: Game2048VectorEnv(threads=0), "threads is 0"),
     (lambda: Game2048VectorEnv(0), "num_envs is 0"),
     (lambda: Game2048VectorEnv(10**30), "num_envs is 10+; expected an integer from 1 to"),
-    (lambda: Game2048VectorEnv(autoreset_mode="Never"), "autoreset_mode is 'Never'"),
     (lambda: Game2048VectorEnv(render_mode="human"), "render_mode is 'human'"),
-    (lambda: Game2048VectorEnv(max_episode_steps=2**64), "max_episode_steps is 18446744073709551616"),
-    (lambda: Game2048Env(render_mode="tv"), "render_mode is 'tv'"),
-    (lambda: game2048.clusters([1, 2, 3, 4]), r"shape \(4,\)"),
     (lambda: game2048.clusters(np.zeros((2, 2))), "type float64"),
     (lambda: game2048.compare_move([[1, 1], [0, 0]], 4), "action 4; expected 0 up"),
 )
@@ -241,20 +219,13 @@ CONTROLLERS = tetris.HEURISTICS["bcts"].board, tetris.HEURISTICS["two-tetrad"].b
 
 @table(
     ("functions", "boards", "message"),
-    (NNEONNEO, [1, 2], "shape .2,.; expected .rows, cols. or"),
-    (NNEONNEO, np.zeros((1, 4), int), r"shape \(1, 4\); expected .* 2 to 6 each"),
     (NNEONNEO, np.zeros((7, 4), int), r"shape \(7, 4\)"),
     (NNEONNEO, np.zeros((4, 4)), "dtype float64; expected integer ranks"),
-    (NNEONNEO, np.full((4, 4), -1), "rank -1"),
-    (NNEONNEO, [[1, 2], [1]], r"ranks \[\[1, 2\], \[1\]\] has rows of different lengths"),
     (NNEONNEO, np.full((4, 4), 2048), "rank 2048; expected .* 0 to 62"),
     (CONTROLLERS, [0, 1], r"shape \(2,\); expected \(rows, cols\) or"),
     (CONTROLLERS, np.zeros((3, 4), int), r"shape \(3, 4\); expected 4 to 40 rows of 4 to 16 columns"),
-    (CONTROLLERS, np.zeros((4, 17), int), r"shape \(4, 17\)"),
     (CONTROLLERS, np.zeros((4, 4)), "float64"),
     (CONTROLLERS, np.full((4, 4), 2), r"int64 \[2\]; expected cells of 0 and 1"),
-    (CONTROLLERS, np.full((4, 4), -1), r"\[-1\]; expected cells of 0 and 1"),
-    (CONTROLLERS, [[0, 1], [0]], r"boards \[\[0, 1\], \[0\]\] has rows of different lengths"),
 )
 def test_boards_of_heuristics(functions, boards, message):
     for function in functions:

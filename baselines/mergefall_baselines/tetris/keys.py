@@ -125,7 +125,8 @@ def plan(state, memory, choice, values, settings):
 @kernel
 def next_key(state, memory, values, trial):
     """The next key of the remembered route; its value is 0."""
-    key = key_at(memory[ROUTE:], np.int64(memory[PRESSED]))
+    last = 16 * (memory.size - ROUTE) - 1  # a memory comes from outside
+    key = min(key_at(memory[ROUTE:], np.int64(min(memory[PRESSED], U(last)))), values.size - 1)
     memory[PRESSED] += U(1)
     copy(state, trial)
     _, locks = game.act(trial, key)

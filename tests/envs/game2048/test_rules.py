@@ -13,7 +13,7 @@ from mergefall.game2048 import from_text, legal_actions, move, outcomes, packed,
 from mergefall.game2048.rules import Rules
 from mergefall.game2048.vector_env import Game2048VectorEnv
 
-from ..tools import SIZES, golden, moves, slide_lines
+from ..tools import SIZES, golden, moves
 
 boards = st.integers(2, 6).flatmap(
     lambda rows: st.integers(2, 6).flatmap(
@@ -142,19 +142,6 @@ def test_golden_lines():
         _, scores, legal = compiled_left(shorter)
         counts = (len(shorter), legal.sum(), scores.sum())
         assert counts == (entry["lines"], entry["left_legal"], entry["left_score_sum"])
-
-
-def test_golden_line_table():
-    """The table of packed lines holds the reference's lines, both ways, up to where a rank leaves its nibble."""
-    lines = np.array(list(product(range(15), repeat=4)), dtype=np.uint8)
-    words = (lines.astype(np.int64) << 4 * np.arange(4)).sum(axis=1)
-    entries = packed.line_table(4)[words]
-    for shift, view in ((0, lines), (16, lines[:, ::-1])):
-        after, scores = slide_lines(view)
-        after = after if shift == 0 else after[:, ::-1]
-        expected = (after.astype(np.uint64) << (4 * np.arange(4)).astype(np.uint64)).sum(axis=1)
-        np.testing.assert_array_equal(entries >> np.uint64(shift) & np.uint64(0xFFFF), expected)
-        np.testing.assert_array_equal(entries >> np.uint64(32) & packed.GAIN, scores)
 
 
 @given(boards)

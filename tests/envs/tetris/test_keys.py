@@ -28,8 +28,8 @@ class Stream:
     def __init__(self, seed, rules, chair=0):
         self.state, self.rules, self.bag, self.hole = int(stream_from_seed(seed)), rules, [], 0
         self.of_holes = self.state ^ int(game.HOLE_STREAMS[chair])
-        if rules.garbage:
-            self.hole = self.drawn_for_holes() * (rules.cols - rules.garbage.holes + 1) >> 64
+        holes = rules.garbage.holes if rules.garbage else 1
+        self.hole = self.drawn_for_holes() * (rules.cols - holes + 1) >> 64
 
     def drawn_for_holes(self):
         self.state, self.of_holes = self.of_holes, self.state

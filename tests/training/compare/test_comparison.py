@@ -413,8 +413,6 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
     [
         (SUITE, "seed: 5", "sead: 5", "game 1: it has no 'sead'; it has name, env"),
         (SUITE, "seed: 5", "seed: five", "game 1: seed is 'five'; expected int"),
-        (SUITE, "seed: 5", "seed: -5", "game 1: seed is -5"),
-        (SUITE, "seed: 5", "max_episode_steps: 0", "max_episode_steps is 0"),
         (
             SUITE,
             "seed: 5",
@@ -422,9 +420,6 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
             "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
         ),
         (SUITE, "episodes: 12", "", "missing 1 required positional argument: 'episodes'"),
-        (SUITE, "episodes: 8", "episodes: 0", "game 1: player 2: episodes is 0"),
-        (SUITE, "2048/greedy", "2048/greedier", "2048/greedier"),
-        (SUITE, "2048/greedy,", "2048/greedy, depht: 1,", "depht"),
         (SUITE, "2048/greedy,", "2048/greedy, cols: 9,", "game small, greedy (reward): cols"),
         (
             SUITE,
@@ -437,19 +432,13 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
         (SUITE, '"greedy (reward)"', "random", "all different"),
         (SUITE, "name: capped", "name: small", "all different"),
         (SUITE, "name: small", "name: ../small", "names a folder"),
-        (SUITE, "name: small", "name: 2048", "expected str"),
         (SUITE, "player: 2048/random", "player: 2048/random\n        train: {algorithm: distill}", "with 'train'"),
-        (SUITE, "player: 2048/random", "train: {algorithm: cloning}", "cloning"),
         (SUITE, "player: 2048/random", "train: {algorithm: distill, seeds: 0}", "player 1: train: seeds is 0"),
-        (SUITE, "player: 2048/random", "train: {algorithm: distill, env_kwargs: {rows: 9}}", "rows"),
         (SUITE, "games:", "games: [", "while parsing"),
         (SUITE, "games:", "games: none\nmore:", "it has no 'more'"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: []", "game 1: adversary: rates: expected at least one"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 1, 1.0]", "all different"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 2]", "rate is 2"),
-        (SERIES, "rate: [0, 0.5, 1]", "rate: often", "rate is 'often'"),
-        (SERIES, "rate: [0, 0.5, 1]", "rates: [0, 0.5, 1]", "rates"),
-        (SERIES, "{player: 2048/minimax", "{player: 2048/maximin", "2048/maximin"),
         (SERIES, "{player: 2048/minimax, depth: 1}", "7", "player is 7"),
         (
             SERIES,

@@ -264,8 +264,7 @@ def begin(state, starts, drawn, chair=0):
         state[word] = 0
     state[HOLE_STREAM] = state[STREAM] ^ HOLE_STREAMS[chair]
     game.begin(state, starts, drawn)
-    if state[HOLES]:
-        state[HOLE] = below(draw(state[HOLE_STREAM:]), size_of(state)[0] - np.int64(state[HOLES]) + 1)
+    state[HOLE] = below(draw(state[HOLE_STREAM:]), size_of(state)[0] - np.int64(state[HOLES]) + 1)
     appear(state, 0)
 
 

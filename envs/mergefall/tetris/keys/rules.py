@@ -125,7 +125,7 @@ class Rules(PieceRules):
     @cached_property
     def words(self) -> dict[int, Word]:
         """The words of a state. Those from `rotation` on are an observation's `place`, `held` to `pending` `status`."""
-        garbage, top = self.garbage or Garbage(0, 0, 0), self.height + STORAGE - 1
+        garbage, top = self.garbage or Garbage(0), self.height + STORAGE - 1
         fixed = {
             game.BY_KEYS: ("kind of play", 1, "by keys"),
             game.GRAVITY: ("gravity", round(self.gravity * ONE), "65536ths of a row a step"),
