@@ -10,7 +10,7 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -155,10 +155,11 @@ def _hyperparameters(module: Any, algorithm: str) -> tuple[str, str]:
     Ours are fields of a dataclass, and its docstring and those of its bases say what they mean. Those of
     Stable-Baselines3 are arguments of its class.
     """
-    kind = getattr(module, "Hyperparameters", None) or module.Learner.kind or module.CLASSES[algorithm]
-    if is_dataclass(kind):
-        made = {one.name: one.default_factory() for one in fields(kind) if one.default_factory is not MISSING}
-        defaults, told = {one.name: one.default for one in fields(kind)} | made, kind.__mro__[-2::-1]
+    own: Any = getattr(module, "Hyperparameters", None)
+    kind = own or module.Learner.kind or module.CLASSES[algorithm]
+    if own:
+        made = {one.name: one.default_factory() for one in fields(own) if one.default_factory is not MISSING}
+        defaults, told = {one.name: one.default for one in fields(own)} | made, own.__mro__[-2::-1]
     else:
         defaults = import_module("mergefall_training.learn.sb3.train").arguments_of(kind)
         told = [cls for cls in kind.__mro__ if not cls.__module__.startswith("mergefall")][:1]
