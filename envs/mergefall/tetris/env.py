@@ -242,12 +242,3 @@ class TetrisEnv(TetrisGames, PieceGame, GameEnv):
         if not keys:
             raise ValueError(f"action {action} is {'out of the reach of keys' if place[2] >= 0 else 'illegal here'}")
         return keys
-
-    def aim(self, action: int | None) -> None:
-        """Let `render` outline where an action would bring the current piece to rest, until another call.
-
-        An illegal action outlines nothing, and so does None. For programs in which a person plays.
-
-        Raises ValueError for an action outside the space.
-        """
-        self._canvas.aim = None if action is None else self.rules.action_index(action)

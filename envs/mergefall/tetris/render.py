@@ -42,16 +42,12 @@ class Scene(NamedTuple):
 
 
 class Canvas:
-    """Draws one game, and remembers the colours of its cells from the actions played.
-
-    `aim`: the action whose resting place is outlined, or None.
-    """
+    """Draws one game, and remembers the colours of its cells from the actions played."""
 
     def __init__(self, rules: Any) -> None:
         self._rules = rules
         self._first = rules.piece_set.first
         self._height = rules.rows + rules.piece_set.storage  # rows of the field and above it
-        self.aim: int | None = None
         self._forget()
 
     def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
@@ -77,14 +73,13 @@ class Canvas:
     def scene(self, state: NDArray[np.uint64]) -> Scene:
         """The scene of a state; cells without a known colour are grey."""
         top = self._height - self._rules.rows
-        piece, aimed = (0, np.zeros_like(self._fills, bool)) if self.aim is None else self._resting(state, self.aim)
         cells, held = self._coloured(state), int(state[game.HOLD])
         current, *following = self._pieces(state)
         hold = [("hold", [self._first + held - 1] if held else [])] * self._rules.hold
         figures = (("lines", game.LINES), ("score", game.SCORE), ("pieces", game.PIECES))
         return Scene(
             cells=cells[top:],
-            aimed=np.where(aimed, np.uint8(2 + piece), np.uint8(0))[top:],
+            aimed=np.zeros_like(cells[top:]),
             above=0,
             panel=[("piece", [current]), *hold, *[("next", following)] * bool(following)],
             figures=[(name, int(state[word])) for name, word in figures],

@@ -27,7 +27,6 @@ from mergefall.draw import PAGE, short_number
 from mergefall.env import ARROWS as ARROW_CODES
 from mergefall.games import game_of, games
 from mergefall.imports import import_extra
-from mergefall.tetris.placements import ABOVE, ROTATIONS
 from mergefall.text import action_names
 from mergefall.typing import Options
 from mergefall_baselines import Player, make
@@ -288,13 +287,10 @@ def film(shows: Sequence[Show], path: Path, fps: float | None) -> None:
 # -- playing by hand ---------------------------------------------------------------------------------------------------
 
 BY_HAND = "by hand"  # the player's name in records
-ADVISERS: dict[str, dict[str, Any]] = {  # by the environment's id, else by the game's name
+ADVISERS: dict[str, dict[str, Any]] = {  # by the game's name
     "2048": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 3},
-    "tetris": {"player": "tetris/two-tetrad", "heuristic": "bcts"},
     "keys": {"player": "tetris/keys", "of": {"player": "tetris/two-tetrad", "heuristic": "bcts"}},
-    "mergefall/Quintris-v0": {"player": "quintris/expectimax"},
 }
-SAME_AS_ARROWS = {"w": "up", "d": "right", "s": "down", "a": "left"}
 CONTROLS = {
     "2048": "arrows or W A S D slide the tiles",
     "keys": "left, right, down move the piece, up and Z turn it, space drops it, C holds it",
@@ -303,69 +299,6 @@ ADVISERS["versus"], CONTROLS["versus"] = ADVISERS["keys"], CONTROLS["keys"]
 PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
 WAIT, LONGEST = 0, 0.25  # the action while time passes; seconds that are caught up
 LONGEST_ROUTE = 100  # keys of a hint
-
-
-class Cursor:
-    """Tetris: keys move and turn the current piece, which the picture outlines where it would come to rest."""
-
-    def __init__(self, env: Any) -> None:
-        self._env, self.action = env, 0
-        self.help = "left and right move the piece, up turns it, down or space drops it"
-        self.help += {"drop": "", "slide": ", E slides it", "reachable": ", E tucks it in"}[env.rules.placements]
-        self.help += ", C takes the other piece" * env.rules.hold
-
-    def start(self, over: bool) -> None:
-        """Aim at the middle of the field; `over`: at nothing, because the game is over."""
-        if over:
-            self._env.aim(None)
-            return
-        self._choices: dict[tuple[int, int, int], list[int]] = {}  # by `_place`, the drop first
-        for action in np.flatnonzero(self._env.action_masks()).tolist():
-            self._choices.setdefault(self._place(action), []).append(action)
-        if self._env.rules.reachable:  # by row
-            for actions in self._choices.values():
-                actions.reverse()
-        self._aim(0, 0, 0)
-        columns = sorted(place[2] for place in self._choices if place[:2] == self._place(self.action)[:2])
-        self._aim(0, 0, columns[(len(columns) - 1) // 2])
-
-    def press(self, key: str) -> int | None:
-        """The action that a key chooses; None if it only moves the piece, or is none of these keys."""
-        held, rotation, column = self._place(self.action)
-        match SAME_AS_ARROWS.get(key, key):
-            case "down" | "space":
-                return self.action
-            case "left" | "right" as way:
-                wanted = held, rotation, column + (1 if way == "right" else -1)
-                if wanted in self._choices:
-                    self._aim(*wanted)
-            case "up":
-                self._aim(held, rotation + 1, column)
-            case "e":
-                actions = self._choices[held, rotation, column]
-                self.point(actions[(actions.index(self.action) + 1) % len(actions)])
-            case "c" if self._env.rules.hold:
-                self._aim(1 - held, 0, column)
-        return None
-
-    def point(self, action: int) -> None:
-        """Aim at an action."""
-        self.action = action
-        self._env.aim(action)
-
-    def _place(self, action: int) -> tuple[int, int, int]:
-        """(whether an action places the other piece, its rotation, its column)."""
-        rules = self._env.rules
-        held, action = divmod(action, rules.n_actions // (1 + rules.hold))
-        turn = action // (rules.rows + ABOVE) if rules.reachable else action % (ROTATIONS * rules.cols)
-        rotation, column = divmod(turn, rules.cols)
-        return held, rotation, column
-
-    def _aim(self, held: int, rotation: int, column: int) -> None:
-        """Aim as near to a column as a piece fits, in this rotation, or in the next one that is legal."""
-        places = [place for place in self._choices if place[0] == held]
-        nearest = min(places, key=lambda place: ((place[1] - rotation) % ROTATIONS, abs(place[2] - column), place[2]))
-        self.point(self._choices[nearest][0])
 
 
 class Session:
@@ -378,11 +311,12 @@ class Session:
         self.game = game_of(env_id)
         self.match = Match.read(env_id, kwargs)
         self.env: Any = environment(self.match.env_id, self.match.env_kwargs, render_mode="ansi").unwrapped
-        usual = ADVISERS.get(self.match.env_id, ADVISERS[self.game.name])
-        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.match.env_kwargs))
-        keys = getattr(self.env, "get_keys_to_action", None)
-        self._keys: dict[tuple[int, ...], int] = keys() if keys else {}
-        self.cursor = None if keys else Cursor(self.env)
+        if self.game.name not in ADVISERS:
+            there = "by hand play mergefall/TetrisKeys-v0, or as 'you' on a page of `mergefall report`"
+            raise ValueError(f"{self.match.env_id} has no keys, because an action places a piece; {there}")
+        helper = player_of(adviser or ADVISERS[self.game.name], "adviser")
+        self._adviser = helper.with_rules(self.game.rules_of(self.match.env_kwargs))
+        self._keys: dict[tuple[int, ...], int] = self.env.get_keys_to_action()
         self._second = self.env.metadata["render_fps"] if self.env.rules.timed else 0  # steps that pass in one
         self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
 
@@ -405,8 +339,6 @@ class Session:
             self._turns.append(self.step.info.get(self.game.turns, len(self.actions)))
             self.actions.append(action)
         self.step, self.hint = next(self._game), ""
-        if self.cursor:
-            self.cursor.start(self.step.terminated)
 
     def press(self, key: str) -> bool:
         """Do what a key says; False if it ends the session."""
@@ -424,7 +356,7 @@ class Session:
                 self.hint = self._route() if self.game.by_keys else self._choices()
             case _:
                 code = CODES.get(key) or (ord(key) if len(key) == 1 else 0)
-                action = self.cursor.press(key) if self.cursor else self._keys.get((code,))
+                action = self._keys.get((code,))
                 if action is not None and self.step.info["action_mask"][action]:
                     self._play(action)
                     if self._second and self._passed is None:
@@ -439,11 +371,9 @@ class Session:
         self._replay(self.actions[: self._turns.index(self._turns[kept - 1]) if kept else 0])
 
     def _choices(self) -> str:
-        """The action that the adviser prefers, at which the cursor then aims, and what others are worth."""
+        """The action that the adviser prefers, and what others are worth."""
         mask = self.step.info["action_mask"]
         best, *others = choices_of(self._adviser, self.step.observation, mask, self.env.rules)
-        if self.cursor:
-            self.cursor.point(best.action)
         return "; ".join([best.name, *(f"{one.name} is {_less(best.value, one.value)}" for one in others[:2])])
 
     def _route(self) -> str:
@@ -476,9 +406,8 @@ class Session:
         figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
         figures += "; paused" * bool(self._second and self._passed is None and not self.step.terminated)
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
-        keys = self.cursor.help if self.cursor else CONTROLS[self.game.name]
         others = "P pauses, " * bool(self._second) + PLAYING
-        return [figures + "; game over" * self.step.terminated, advice, keys, others]
+        return [figures + "; game over" * self.step.terminated, advice, CONTROLS[self.game.name], others]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""
