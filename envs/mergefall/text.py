@@ -290,7 +290,8 @@ _COLUMN = rf"\bcol(?:umn)?s?\b\W{{0,4}}?({_NUMBER})\b"
 _OF_PROMPT = re.compile(
     rf"legal moves: {_MOVE}(?:, {_MOVE})*|all tiles up, right, down or left"
     rf"|after (?:{_MOVE}|(?:hold, )?column \d+(?:, turned \d+°)?(?:, slid \w+|, row \d+)?):|possible: [^\n]*"
-    r"|turned clockwise by 90 degrees|slide one column to the left|the piece in its rotations|a rotation and a column"
+    r"|turned clockwise by 90 degrees|moved and turned|if you say hold|slide one column to the left"
+    r"|the piece in its rotations|a rotation and a column"
     r"|rotation r column c|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right' to slide it"
 )
 _RULED_OUT = re.compile(

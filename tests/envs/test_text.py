@@ -144,12 +144,16 @@ def test_no_answer_is_an_error(answer):
 
 GAMES = [
     gym.make("mergefall/Game2048-v0", rows=3, cols=4),
-    gym.make("mergefall/Tetris-v0"),
-    gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=2, placements="slide"),
+    gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=0, placements="slide"),
+    gym.make("mergefall/Tetris-v0", cols=6, rows=8, preview=2, placements="reachable", hold=True),
+    gym.make("mergefall/SZTetris-v0", cols=4),
+    gym.make("mergefall/Quintris-v0", cols=6),
+    gym.make("mergefall/TetrisKeys-v0", cols=4, rows=4, gravity=2.0, lock_delay=1),
+    gym.make("mergefall/TetrisVersus-v0", cols=5, rows=5, preview=1, opponent=lambda observation: 0),
 ]
 
 
-@given(st.sampled_from(GAMES), st.integers(0, 999), st.integers(0, 30), st.booleans(), st.booleans(), st.data())
+@given(st.sampled_from(GAMES[:-2]), st.integers(0, 999), st.integers(0, 30), st.booleans(), st.booleans(), st.data())
 def test_a_prompt_given_back_is_unreadable(env, seed, moves, with_afterstates, with_rules, data):
     """However much of its beginning is left out, and also on one line or as a quotation."""
     observation, info = env.reset(seed=seed)
@@ -180,18 +184,7 @@ def test_an_answer_is_text(answer):
         read_answer(answer, GAME.rules, ALL)
 
 
-PLAYED = [
-    gym.make("mergefall/Game2048-v0", rows=2, cols=3),
-    gym.make("mergefall/Tetris-v0", cols=5, rows=6, preview=0),
-    gym.make("mergefall/Tetris-v0", cols=6, rows=8, preview=2, placements="reachable", hold=True),
-    gym.make("mergefall/SZTetris-v0", cols=4),
-    gym.make("mergefall/Quintris-v0", cols=6),
-    gym.make("mergefall/TetrisKeys-v0", cols=4, rows=4, gravity=2.0, lock_delay=1),
-    gym.make("mergefall/TetrisVersus-v0", cols=5, rows=5, preview=1, opponent=lambda observation: 0),
-]
-
-
-@given(st.sampled_from(PLAYED), st.integers(0, 999), st.integers(0, 60))
+@given(st.sampled_from(GAMES), st.integers(0, 999), st.integers(0, 60))
 def test_positions_read_back(env, seed, steps):
     observation, info = env.reset(seed=seed)
     rng = np.random.default_rng(seed)
@@ -204,13 +197,6 @@ def test_positions_read_back(env, seed, steps):
     again, _ = env.reset(options=start_of(position(observation, rules), rules))
     parts = set(again) & set(rules.parts) if isinstance(again, dict) else [...]
     assert all(np.array_equal(again[part], observation[part]) for part in parts)
-
-
-@given(st.lists(st.integers(0, 7), min_size=6, max_size=6))
-def test_a_prompt_of_2048_shows_the_tiles(ranks):
-    shown = prompt(np.array(ranks, np.uint8).reshape(2, 3), GAME.rules, NO_DOWN)
-    assert "Legal moves: up, right, left\n" in shown
-    assert [word for word in shown.split("Legal")[0].split()[1:]] == [str(2**rank) if rank else "." for rank in ranks]
 
 
 @given(st.integers(2, 4), st.integers(2, 4), st.integers(0, 2**32 - 1))
