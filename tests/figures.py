@@ -19,7 +19,6 @@ it. Its fields:
     figure                 the quantity: score, lines, wins, or what a game lost against perfect play
     mean, low, high        value and 95 % interval (`interval`; default: bootstrap), or `error` for mean ± error;
                            where no game ended, `mean` is null and `low` all that is known
-    unit, decimals         how they are printed: "k", "M" or ""; default three significant digits
     rates                  tile -> [per cent, low, high], with Wilson's interval
     against                rate of the adversary above 0 -> [mean, low, high], null where no game ended; the record's
                            mean is that at rate 0
@@ -37,12 +36,16 @@ reported: `reported`, `source`. Those of kind "hint" have no command, because a 
 from __future__ import annotations
 
 import json
+import math
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from mergefall_training.play.statistics import Estimate, short
+from mergefall_training.play.tables import markdown
 
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "training" / "figures.jsonl"
@@ -56,27 +59,18 @@ PAGES = [
 FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COMMITS = {"0.1.0": "bc93abe"}  # of versions, which have no tags
-UNITS = {"": 1, "k": 1_000, "M": 1_000_000}
 Record = dict[str, Any]
 Columns = Mapping[str, Callable[[Record], str]]
 
 
-def number(value: float, record: Record) -> str:
-    """One of a record's values in its unit: three significant digits, or `decimals`."""
-    value /= UNITS[record["unit"]]
-    return f"{value:.{record.get('decimals', max(0, 3 - len(str(int(value)))))}f}".replace("-", "−")
-
-
 def value(record: Record, what: str = "") -> str:
-    """The record's mean with its interval, such as `64.8k [63.0, 66.6]`, and what it is a mean of."""
-    if record.get("mean") is None:  # no game ended
-        low = record.get("low")
-        return record.get("reported", "") if low is None else f"above {number(low, record)}{record['unit']}"
-    text = number(record["mean"], record) + record["unit"]
-    if "error" in record:
-        text += f" ± {number(record['error'], record)}"
-    if record.get("high") is not None:
-        text += f" [{number(record['low'], record)}, {number(record['high'], record)}]"
+    """The record's mean with its interval, such as `64.8k [63.0k, 66.6k]`, and what it is a mean of."""
+    mean, *ends = (record.get(name) for name in ("mean", "low", "high"))
+    if mean is None and ends[0] is None:
+        return record.get("reported", "")
+    low, high = (math.nan if end is None else end for end in ends)
+    text = str(Estimate(math.inf if mean is None else mean, low, high)).replace("-", "−")
+    text += f" ± {short(record['error'])}" if "error" in record else ""
     return text + what + (f" ({record['interval']})" if "interval" in record else "")
 
 
@@ -557,19 +551,14 @@ def table(name: str, known: list[Record]) -> str:
     for i, command in enumerate(commands, start=1):
         dates = sorted({row["date"] for row in rows if row.get("command") == command})
         notes.append((f"{i}. " if len(commands) > 1 else "Command: ") + f"`{command}` ({', '.join(dates)})")
-    return markdown(list(cells), zip(*cells.values(), strict=True)) + "\n".join([*notes, ""])
+    return "\n".join([markdown(cells, zip(*cells.values(), strict=True)), *notes, ""])
 
 
 def ways(known: list[Record]) -> str:
     """The table of the ways to train: a line for each way, a column for each preset."""
     named = {record["id"]: record for record in known}
     rows = [[way, *(plain(named[time + id]) for time in TIMES.values())] for way, id in WAYS.items()]
-    return markdown(["mean score or lines", *TIMES], rows)
-
-
-def markdown(headers: list[str], rows: Iterable[Iterable[str]]) -> str:
-    lines = [headers, ["---"] * len(headers), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
+    return markdown(["mean score or lines", *TIMES], rows) + "\n"
 
 
 def page(name: str, top: str = "") -> str:

@@ -11,13 +11,13 @@ from .figures import EXTRACTS, MARKED, PAGES, QUESTIONS, ROOT, linked, page, rec
 RECORDS = records()
 REQUIRED = {
     "figure": (
-        "label player options env env_kwargs episodes seed figure mean unit command date",
-        "cap training_seed low high error interval decimals rates ms moves_per_second published note short front again "
+        "label player options env env_kwargs episodes seed figure mean command date",
+        "cap training_seed low high error interval rates ms moves_per_second published note short front again "
         "training size optimum ratio less more runs games matched pieces deaths open against trials",
     ),
     "hint": (
-        "label env env_kwargs episodes seed figure mean unit date note",
-        "training_seed low high error decimals runs",
+        "label env env_kwargs episodes seed figure mean date note",
+        "training_seed low high error runs",
     ),
     "published": ("label env figure reported source date", "note short"),
     "exact": ("label player options env env_kwargs figure mean command date", ""),

@@ -17,7 +17,7 @@ from mergefall_training.learn.presets import load_preset
 from mergefall_training.learn.run import read_config, read_curve
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import read_records
-from mergefall_training.play.tables import short
+from mergefall_training.play.statistics import short
 from mergefall_training.play.verify import verify
 from rich.console import Console
 
@@ -182,10 +182,10 @@ def test_agents_are_trained_then_play_the_same_games(tmp_path, drawn):
             assert read_config(folder).seed == seed
             assert row.evaluation.header.options["model"] == "last"
             assert [episode.seed for episode in row.evaluation.episodes] == list(range(5))
-    gain, better = first.beside_baseline(lines["near"])
+    gain, better = first.beside["near"].difference, first.beside["near"].higher
     assert gain.value == pytest.approx(lines["near"].mean.value - lines["far"].mean.value)
     assert 0 <= better.value <= 1
-    assert first.beside_baseline(lines["far"]) == (None, None)
+    assert first.beside.keys() == {"near"}
     content = json.loads((tmp_path / "out" / "results.json").read_text())
     assert {line["label"]: line["mean"]["value"] for line in content["games"][0]["trained"]} == {
         label: line.mean.value for label, line in lines.items()
@@ -216,7 +216,7 @@ def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
         f"games: [{{name: usual, env: mergefall/Tetris-v0, episodes: 1, players: [{train}]}}]"
     )
     (contest,) = load_suite(path).contests
-    assert load_preset("dqn", contest.env)["env_kwargs"]["rows"] == 10
+    assert load_preset("dqn", contest.env_id)["env_kwargs"]["rows"] == 10
     kwargs = contest.players[0].training.config(contest, seed=0).env_kwargs
     assert (kwargs["rows"], kwargs["reward"]) == (20, "score")
 
@@ -373,7 +373,7 @@ def test_one_table_shows_every_player_at_every_rate(tmp_path):
     assert table.columns["player"] == ["greedy", "chance [b]"]
     for result, rate in zip(results, ("0", "0.5", "1"), strict=False):
         means = {row.label: row.summary.mean for row in result.rows}
-        assert [mean for mean, _ in table.columns[f"rate {rate}"]] == [means["greedy"], means["chance [b]"]]
+        assert table.columns[f"rate {rate}"] == [means["greedy"], means["chance [b]"]]
         assert all(short(mean.value) in printed for mean in means.values())
     assert "adversary tetris/bcts at rate 1.0" in printed
     assert "ms/piece include the adversary's time" in printed
@@ -398,7 +398,7 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
     table = series_table(results[:3])
     place = table.columns["player"].index("agent")
     for result, rate in zip(results, ("0", "0.5", "1"), strict=False):
-        mean = table.columns[f"rate {rate}"][place][0]
+        mean = table.columns[f"rate {rate}"][place]
         scores = [row.evaluation.results.mean() for row in result.rows if row.group]
         assert mean.value == pytest.approx(np.mean(scores))
         assert mean.low < min(scores) < max(scores) < mean.high
@@ -419,7 +419,7 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
             "baseline: greedy",
             "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
         ),
-        (SUITE, "episodes: 12", "", "missing 1 required positional argument: 'episodes'"),
+        (SUITE, "episodes: 12", "", "missing 1 required keyword-only argument: 'episodes'"),
         (SUITE, "2048/greedy,", "2048/greedy, cols: 9,", "game small, greedy (reward): cols"),
         (
             SUITE,

@@ -9,7 +9,7 @@ from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Header, TetrisEpisode, VersusEpisode
-from mergefall_training.play.statistics import exponential_mean
+from mergefall_training.play.statistics import exponential_mean, short
 
 from ... import commands
 from ...figures import table
@@ -83,7 +83,7 @@ def test_agents_that_were_trained_alike_are_one_record(clone):
     (record,) = read(clone)
     assert (record["label"], record["training_seed"], record["interval"]) == ("agent", "0–1", "Student, 2 runs")
     assert record["mean"] == pytest.approx(sum(one.mean().value for one in games) / 2)
-    assert record["runs"] == [f"{one.mean().value / 1000:.1f}" for one in games]
+    assert record["runs"] == [short(one.mean().value) for one in games]
 
 
 def header(player, **match):
@@ -108,7 +108,7 @@ def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
     assert (record["mean"], record["low"]) == ((40.0, 40.0) if end else (None, pytest.approx(low, rel=1e-5)))
     assert ("high" in record) == end
     text = table("tetris-controllers", read(clone))
-    assert ("| 40.0 [40.0, 40.0] |" if end else f"| above {low:.1f} |") in text
+    assert ("| 40.0 [40.0, 40.0] |" if end else f"| above {low:.1f} (exact Poisson) |") in text
 
 
 def test_a_league_is_judged_by_ratings(clone, tmp_path):

@@ -77,7 +77,7 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
     assert all(versus.difference.low > 0 for versus in found)
     main(["compare", *paths])
     out = capsys.readouterr().out
-    for words in (*names, "difference", "chance of more", "mean score", "Bonferroni"):
+    for words in (*names, "more than", "chance of more", "mean score", "Bonferroni"):
         assert words in out
     assert "mergefall/Game2048-v0 (3×3 reward=score illegal_limit=100)" in out
     assert "2048/expectimax is better than 2048/random.\n" in out

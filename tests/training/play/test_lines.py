@@ -101,7 +101,7 @@ def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):
     for text in ("6×12", "cap 40 pieces, N=20", "deaths", "all lines / deaths", "exact Poisson"):
         assert text in second
     assert [row.label for row in uncapped.rows] == ["careful", "risky"]
-    assert uncapped.ratios["careful"] == uncapped.rows[0].evaluation.ratio(uncapped.rows[1].evaluation)
+    assert uncapped.beside["careful"].ratio == uncapped.rows[0].evaluation.ratio(uncapped.rows[1].evaluation)
     assert [row.label for row in capped.rows] == ["immortal", "careful", "risky"]
     assert capped.rows[0].summary.mean.value == math.inf
 
@@ -116,8 +116,8 @@ def test_files_and_plots_of_games_without_an_end(tmp_path, drawn):
     assert game["baseline"] == "risky"
     assert (immortal["mean"]["value"], immortal["mean"]["high"], immortal["median"]) == (None, None, None)
     assert immortal["mean"]["low"] == capped.rows[0].summary.mean.low > 0
-    assert careful["ratio"]["low"] == capped.ratios["careful"].low
-    assert "ratio" not in risky
+    assert careful["beside"]["ratio"]["low"] == capped.beside["careful"].ratio.low
+    assert "beside" not in risky
     for name in ("open", "capped"):
         assert sorted(path.stem for path in (out / name).glob("*.png")) == ["lines", "speed"]
         for path in (out / name).glob("*.png"):

@@ -31,12 +31,12 @@ def test_a_function_earns_the_rewards_of_its_answers():
     assert prompts == [question(puzzle) for puzzle in tests]
     lines = zip(*table.columns.values(), strict=True)
     ours, chance, optimal = (dict(zip(table.columns, line, strict=True)) for line in lines)
-    assert ours["mean reward"][0].value == pytest.approx(sum(reward(one, "up") for one in tests) / 6)
-    assert ours["best move"][0].value == sum(one.rewards[0] == 1 for one in tests) / 6
+    assert ours["mean reward"].value == pytest.approx(sum(reward(one, "up") for one in tests) / 6)
+    assert ours["best move"].value == sum(one.rewards[0] == 1 for one in tests) / 6
     assert ours["legal"] == f"{sum(one.mask[0] for one in tests) / 6:.0%}"
     legal = [[r for r, there in zip(one.rewards, one.mask, strict=True) if there] for one in tests]
-    assert chance["mean reward"][0].value == pytest.approx(sum(sum(one) / len(one) for one in legal) / 6)
-    assert (optimal["player"], optimal["mean reward"][0].value) == ("2048/optimal", 1)
+    assert chance["mean reward"].value == pytest.approx(sum(sum(one) / len(one) for one in legal) / 6)
+    assert (optimal["player"], optimal["mean reward"].value) == ("2048/optimal", 1)
     assert "judged by 2048/optimal rows=2 cols=3" in table.about
 
 

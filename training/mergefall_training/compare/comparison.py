@@ -25,7 +25,7 @@ from mergefall_training.compare.suite import Contest, Contestant, Suite, load_su
 from mergefall_training.files import json_text, read_json, write_whole
 from mergefall_training.learn.run import Config, Point, begun, train
 from mergefall_training.play.evaluation import evaluate
-from mergefall_training.play.statistics import plain
+from mergefall_training.play.statistics import short
 from mergefall_training.play.tables import to_markdown, to_terminal
 from mergefall_training.play.workers import on_processes, process_pool, workers_of
 from mergefall_training.progress import console, progress_bar
@@ -138,7 +138,7 @@ def _trained(name: str, runs: list[tuple[Contestant, str, Config]], executor: An
     with progress_bar(f"{name}: training runs", len(jobs), enabled=progress) as show:
         for points in on_processes(executor, _train, jobs, in_order=True):
             curves.append(points)
-            show(len(curves), f"mean {plain(points[-1].mean)}")
+            show(len(curves), f"mean {short(points[-1].mean)}")
     return curves
 
 

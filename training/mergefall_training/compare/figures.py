@@ -15,6 +15,7 @@ from typing import Any
 
 from mergefall_training.compare.results import ContestResult, Line
 from mergefall_training.files import json_text, read_lines, write_whole
+from mergefall_training.play.statistics import short
 
 FILE = Path("training", "figures.jsonl")
 BY_HAND = ("label", "short", "note", "published", "training", "again")  # what stays when a record is measured again
@@ -78,8 +79,7 @@ def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
 
 def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
     row, runs, header = line.rows[0], len(line.rows), line.rows[0].evaluation.header
-    figure, mean, interval = contests[0].figure(line)
-    thousands = (mean.value if math.isfinite(mean.value) else mean.low) >= 1000
+    figure, _, interval = contests[0].figure(line)
     against = {}
     for contest in contests:
         _, estimate, _ = contest.figure(next(other for other in contest.lines if other.label == line.label))
@@ -92,20 +92,19 @@ def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
         "options": {name: value for name, value in header.options.items() if name != "checksum"},
         "env": header.env_id,
         "env_kwargs": header.env_kwargs,
-        "cap": header.max_episode_steps,
+        "cap": f"{header.max_pieces} pieces" if header.max_pieces else header.max_episode_steps,
         "episodes": contests[0].games_of(row),
         "seed": row.summary.first_seed,
         "figure": figure,
         "mean": None,
         **dict(zip(("mean", "low", "high"), against.pop("0", ()), strict=False)),
-        "unit": "k" if thousands else "",
         "against": against,
         "ms": None if against else float(f"{row.summary.ms_per_move:.2g}"),
         "interval": interval,
     }
     if runs > 1:
         record["training_seed"] = f"{row.training_seed}–{line.rows[-1].training_seed}"
-        record["runs"] = [f"{mean / 1000:.1f}" if thousands else f"{mean:.4g}" for mean in line.means]
+        record["runs"] = list(map(short, line.means))
     else:
         shares = {str(tile): share for tile, share in row.summary.tiles.items() if tile >= 1024}
         record["rates"] = {tile: [round(100 * at, 1) for at in (s.value, s.low, s.high)] for tile, s in shares.items()}

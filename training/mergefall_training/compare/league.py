@@ -13,8 +13,8 @@ from mergefall.typing import Array
 
 from mergefall_training.compare.results import ContestResult, Line, Row
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.statistics import Estimate, elo_ratings, wilson
-from mergefall_training.play.tables import Cell, Table, percent, short
+from mergefall_training.play.statistics import Estimate, elo_ratings, percent, short, wilson
+from mergefall_training.play.tables import Cell, Table
 
 
 @dataclass(frozen=True, repr=False)
@@ -78,14 +78,12 @@ class LeagueResult(ContestResult):
         columns: dict[str, list[Cell]] = {
             "player": list(results),
             "N": [str(len(won)) for won in results.values()],
-            "Elo": [(self.ratings[label], "{:.0f}".format) for label in results],
+            "Elo": [self.ratings[label] for label in results],
         }
         for name, result in (("wins", 1), ("draws", 0.5), ("losses", 0)):
-            columns[name] = [(wilson(int((won == result).sum()), len(won)), percent) for won in results.values()]
-        columns |= {
-            name: [(row.summary.rates[name], short) for row in self.rows] for name in self.rows[0].summary.rates
-        }
-        columns["ms/key"] = [f"{row.summary.ms_per_move:.2g}" for row in self.rows]
+            columns[name] = [wilson(int((won == result).sum()), len(won)) for won in results.values()]
+        columns |= {name: [row.summary.rates[name] for row in self.rows] for name in self.rows[0].summary.rates}
+        columns["ms/key"] = [short(row.summary.ms_per_move) for row in self.rows]
         zero = "the mean rating is 0" if self.anchor is None else f"{self.anchor} is rated 0"
         note = (
             f"Elo: the ratings that make the results most likely (Bradley-Terry), {zero}; a draw, also by the cap, is"

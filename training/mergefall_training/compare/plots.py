@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult
 from mergefall_training.play.evaluation import Evaluation
-from mergefall_training.play.statistics import Estimate, mean_of_runs, plain
+from mergefall_training.play.statistics import Estimate, mean_of_runs, short
 
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
@@ -68,7 +68,7 @@ def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> N
         getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
         subs = [1] if highest > 10_000 * max(lowest, 1) else [1, 2, 5]
         axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=subs))  # the scale brings its own
-    axis.set_major_formatter(FuncFormatter(lambda value, _: plain(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     if lowest >= 0 > min(getattr(axes, f"get_{name}lim")()):
         getattr(axes, f"set_{name}lim")(0, None)
 

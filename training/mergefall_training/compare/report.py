@@ -15,7 +15,6 @@ from dataclasses import asdict
 from pathlib import Path
 from string import Template
 
-import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.imports import import_extra
@@ -28,8 +27,8 @@ from mergefall_training.files import check_folder, write_whole
 from mergefall_training.learn.run import Config
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.records import RECORDED
-from mergefall_training.play.statistics import CONFIDENCE
-from mergefall_training.play.tables import Table, percent, to_html
+from mergefall_training.play.statistics import CONFIDENCE, percent
+from mergefall_training.play.tables import Table, to_html
 from mergefall_training.play.verify import Verdict
 from mergefall_training.play.watching import BY_HAND
 
@@ -139,11 +138,8 @@ def _versus_text(row: Row, first: Row, confidence: float) -> str:
         versus = row.evaluation.versus(first.evaluation, confidence=confidence)
     except ValueError as error:
         return f"not compared: {error}"
-    word = "lower" if versus.ratio.high < 1 else "cannot be told apart"
-    ratio = f"{versus.ratio.value:.2f} times [{versus.ratio.low:.2f}, {versus.ratio.high:.2f}]"
-    if np.isinf(first.summary.mean.value):  # no game of the best ended, but perhaps one of the other
-        ratio = f"at most {versus.ratio.high:.2f} times" if np.isfinite(versus.ratio.high) else "ratio unknown"
-    ratio = ratio.replace(" ", "\u00a0")  # keeps the column wide enough
+    word = ("cannot be told apart", "higher", "lower")[versus.verdict]
+    ratio = f"{versus.ratio} times".replace(" ", "\u00a0")  # keeps the column wide enough
     return f"{word}: {ratio}, more on {percent(versus.higher.value)} of {versus.games} seeds"
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from mergefall_baselines.player import title_of
 
 from mergefall_training.learn.run import Point
-from mergefall_training.play.evaluation import Evaluation, Summary
-from mergefall_training.play.statistics import Estimate, improvement, mean_of_runs
-from mergefall_training.play.tables import Cell, Table, percent, short, to_html
+from mergefall_training.play.evaluation import Evaluation, Summary, Versus
+from mergefall_training.play.statistics import Estimate, improvement, mean_of_runs, short
+from mergefall_training.play.tables import Cell, Table, to_html
 
 TILE_COLUMNS = 6
 
@@ -71,6 +71,21 @@ class Line:
     def means(self) -> np.ndarray:
         """The mean of each row."""
         return np.array([row.summary.mean.value for row in self.rows])
+
+    def beside(self, other: Line) -> Versus:
+        """Agents that were trained alike beside others, run by run."""
+        gain = mean_of_runs(self.means - other.means) if len(self.rows) == len(other.rows) else None
+        return Versus(len(self.rows), gain, improvement(self.means, other.means), None)
+
+
+def columns_beside(other: str | None, found: Sequence[Versus | None]) -> dict[str, Sequence[Cell]]:
+    """The columns of players beside another one, of which None is the other one itself."""
+    columns = {
+        f"more than {other}": [one and one.difference for one in found],
+        f"ratio to {other}": [one and one.ratio for one in found],
+        "chance of more": [one and one.higher for one in found],
+    }
+    return {name: cells for name, cells in columns.items() if any(cells)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,24 +160,15 @@ class ContestResult:
         """The agents that were trained for the comparison."""
         return [line for line in self.lines if line.rows[0].group]
 
-    def beside_baseline(self, line: Line) -> tuple[Estimate | None, Estimate | None]:
-        """What trained agents gain over those of the baseline, seed by seed, and the chance that a run is better.
-
-        Both are None for the baseline itself, and without a trained one; the difference if numbers of runs differ.
-        """
-        base = next((other for other in self.trained if other.label == self.baseline), None)
-        if base is None or base.label == line.label:
-            return None, None
-        gain = mean_of_runs(line.means - base.means) if len(base.rows) == len(line.rows) else None
-        return gain, improvement(line.means, base.means)
-
     @cached_property
-    def ratios(self) -> dict[str, Estimate]:
-        """By label: a player's mean divided by that of the baseline; empty if no player is the baseline."""
-        base = next((row for row in self.rows if row.label == self.baseline), None)
-        if base is None:
-            return {}
-        return {row.label: row.evaluation.ratio(base.evaluation) for row in self.rows if row is not base}
+    def beside(self) -> dict[str, Versus]:
+        """By label: a player beside the baseline on the seeds of both; agents trained alike beside such, run by run."""
+        base = next((row.evaluation for row in self.rows if row.label == self.baseline), None)
+        if base is not None:
+            others = [row for row in self.rows if row.label != self.baseline and row.evaluation.seeds & base.seeds]
+            return {row.label: row.evaluation.versus(base) for row in others}
+        agents = next((line for line in self.trained if line.label == self.baseline), None)
+        return {line.label: line.beside(agents) for line in self.trained if agents and line.label != self.baseline}
 
     @property
     def all_tiles(self) -> list[int]:
@@ -177,29 +183,25 @@ class ContestResult:
 
     def table(self) -> Table:
         """One line for each player, and where the intervals come from."""
-        action, rows, tiles = self.game.action, self.rows, self.telling_tiles
-        summaries = [row.summary for row in rows]
-        columns: dict[str, list[Cell]] = {
+        rows, tiles, turns = self.rows, self.telling_tiles, f"{self.game.turn}s"
+        of = [row.summary for row in rows]
+        columns: dict[str, Sequence[Cell]] = {
             "player": [row.label for row in rows],
-            "N": [str(summary.episodes) for summary in summaries],
-            f"mean {self.headline}": [(summary.mean, short) for summary in summaries],
+            "N": [str(one.episodes) for one in of],
+            f"mean {self.headline}": [one.mean for one in of],
+            **{name: [one.outcomes[name] for one in of] for name in of[0].outcomes},
+            "median": [one.median for one in of],
+            "IQM": [one.iqm for one in of],
+            **{f"{tile}+": [row.evaluation.tile_rate(tile) for row in rows] for tile in tiles},
+            **{name: [one.rates[name] for one in of] for name in of[0].rates},
+            turns: [short(one.moves_per_game) for one in of],
+            f"ms/{self.game.action}": [short(one.ms_per_move) for one in of],
+            "capped": [str(one.capped or "") for one in of],
+            "stuck": [str(one.stuck or "") for one in of],
         }
-        columns |= {name: [(one.outcomes[name], percent) for one in summaries] for name in summaries[0].outcomes}
-        if not self.game.matches:
-            columns["median"] = [(summary.median, short) for summary in summaries]
-            columns["IQM"] = [(summary.iqm, short) for summary in summaries]
-        columns |= {f"{tile}+": [(row.evaluation.tile_rate(tile), percent) for row in rows] for tile in tiles}
-        columns |= {name: [(summary.rates[name], short) for summary in summaries] for name in summaries[0].rates}
-        columns[f"{self.game.turn}s"] = [short(summary.moves_per_game) for summary in summaries]
-        times = [np.format_float_positional(summary.ms_per_move, 2, fractional=False) for summary in summaries]
-        columns[f"ms/{action}"] = [time.rstrip(".") for time in times]
-        if any(summary.capped for summary in summaries):
-            columns["capped"] = [str(summary.capped) for summary in summaries]
-        if any(summary.stuck for summary in summaries):
-            columns["stuck"] = [str(summary.stuck) for summary in summaries]
-        if self.ratios:
-            columns[f"ratio to {self.baseline}"] = [(self.ratios.get(row.label), short) for row in rows]
-        spare = ("IQM", "median", *(f"{tile}+" for tile in tiles[:-1]), f"{self.game.turn}s")
+        beside = columns_beside(self.baseline, [self.beside.get(row.label) for row in rows])
+        columns = {name: cells for name, cells in columns.items() if any(cells)} | beside
+        spare = ("IQM", "median", *(f"{tile}+" for tile in tiles[:-1]), turns, *beside)
         return Table(self.name, self.conditions, columns, self._note, spare)
 
     @property
@@ -228,39 +230,35 @@ class ContestResult:
         lines = self.trained
         if not any(len(line.rows) > 1 for line in lines):
             return None
-        columns: dict[str, list[Cell]] = {
+        beside = columns_beside(self.baseline, [self.beside.get(line.label) for line in lines])
+        columns: dict[str, Sequence[Cell]] = {
             "trained alike": [line.label for line in lines],
             "runs": [str(len(line.rows)) for line in lines],
-            f"mean {self.headline}": [(line.mean_of_runs, short) for line in lines],
+            f"mean {self.headline}": [line.mean_of_runs for line in lines],
             "of each": [" ".join(map(short, line.means)) for line in lines],
+            **beside,
         }
-        note = "Over training seeds, with Student's 95% intervals"
-        if any(line.label == self.baseline for line in lines):
-            beside = [self.beside_baseline(line) for line in lines]
-            columns[f"more than {self.baseline}"] = [(gain, short) for gain, _ in beside]
-            columns["chance of more"] = [(better, percent) for _, better in beside]
-            note += "; chances of more with Newcombe's" if len(lines) > 1 else ""
-        return Table("", "", columns, f"{note}.")
+        chances = "; chances of more with Newcombe's" * bool(beside)
+        return Table("", "", columns, f"Over training seeds, with Student's 95% intervals{chances}.")
 
     def content(self) -> dict[str, Any]:
         """All figures, as `results.json` has them for each game."""
         header = self.rows[0].evaluation.header
-        players = []
+        players, trained = [], []
         for row in self.rows:
             about = row.evaluation.header
             player = {"label": row.label, "player": about.player, "options": about.options, "batched": row.batched}
-            ratio = {"ratio": asdict(self.ratios[row.label])} if row.label in self.ratios else {}
             tiles = {str(tile): asdict(row.evaluation.tile_rate(tile)) for tile in self.all_tiles}
-            players.append(player | asdict(row.summary) | {"tiles": tiles} | ratio)
-        trained = []
+            players.append(player | asdict(row.summary) | {"tiles": tiles} | self._beside_content(row.label))
         for line in self.trained:
-            gain, better = (None if one is None else asdict(one) for one in self.beside_baseline(line))
-            runs = [row.evaluation.header.player for row in line.rows]
-            mean = asdict(line.mean_of_runs)
-            trained.append({"label": line.label, "runs": runs, "mean": mean, "gain": gain, "better": better})
+            runs, mean = [row.evaluation.header.player for row in line.rows], asdict(line.mean_of_runs)
+            trained.append({"label": line.label, "runs": runs, "mean": mean} | self._beside_content(line.label))
         about = {"name": self.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
         about |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
         return about | {"baseline": self.baseline, "players": players, "trained": trained}
+
+    def _beside_content(self, label: str) -> dict[str, Any]:
+        return {"beside": asdict(self.beside[label])} if label in self.beside else {}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"
@@ -270,9 +268,7 @@ class ContestResult:
 
 
 def _censoring(rows: Iterable[Row], headline: str) -> str:
-    if not any(row.evaluation.censored for row in rows):
-        return ""
-    return (
+    return any(row.evaluation.censored for row in rows) * (
         f"; where games were capped, the mean is all {headline} / deaths (maximum likelihood for exponential games)"
         " with the exact Poisson interval, and a ratio has the exact binomial one"
     )
@@ -291,7 +287,7 @@ def series_table(results: Sequence[ContestResult]) -> Table:
     }
     for rate, result in zip(rates, results, strict=True):
         means = {line.label: line.mean for line in result.lines}
-        columns[f"rate {rate:g}"] = [(means[line.label], short) for line in lines]
+        columns[f"rate {rate:g}"] = [means[line.label] for line in lines]
     note = f"Mean {first.headline} at each rate of the adversary, below it its 95% interval: bootstrap"
     if any(runs > 1 for runs, _ in counts):
         note += ", Student's over training seeds where there are several"

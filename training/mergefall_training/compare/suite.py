@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -157,7 +157,7 @@ def suite_names() -> list[str]:
 def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
     """The suite of a name (`suite_names`), or in a YAML file; raises ValueError if it is none or makes no sense.
 
-    >>> load_suite("quick").contests[0].env
+    >>> load_suite("quick").contests[0].env_id
     'mergefall/Game2048-v0'
     """
     path = FOLDER / f"{name_or_path}.yaml" if str(name_or_path) in suite_names() else Path(name_or_path)
@@ -194,6 +194,7 @@ class _File:
 def _contest(content: Any) -> Contest:
     if not isinstance(content, Mapping) or "env" not in content:
         raise ValueError(f"it is {content!r}; expected a mapping with 'env', the id of an environment")
+    known("it", content, ("name", "env", *(one.name for one in fields(Contest) if one.name not in ("name", "env_id"))))
     given = {"env_id" if name == "env" else name: value for name, value in content.items()}
     if isinstance(adversary := given.get("adversary"), Mapping):
         with in_place("adversary"):

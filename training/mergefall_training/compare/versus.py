@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text
 
-from mergefall_training.compare.results import setting
+from mergefall_training.compare.results import columns_beside, setting
 from mergefall_training.play.evaluation import Evaluation, Versus
-from mergefall_training.play.tables import Cell, Table, percent, short, to_terminal
+from mergefall_training.play.tables import Cell, Table, to_terminal
 from mergefall_training.progress import console
 
 
@@ -31,14 +31,12 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
     columns: dict[str, Sequence[Cell]] = {
         "player": [one.header.title for one in played],
         "N": [str(len(one.episodes)) for one in played],
-        f"mean {first.headline}": [(one.mean(), short) for one in played],
+        f"mean {first.headline}": [one.mean() for one in played],
         "seeds of both": ["", *(str(versus.games) for versus in beside)],
-        "difference": ["", *((versus.difference, short) for versus in beside)],
-        "ratio": ["", *((versus.ratio, short) for versus in beside)],
-        "chance of more": ["", *((versus.higher, percent) for versus in beside)],
+        **columns_beside("the first", [None, *beside]),
     }
     note = (
-        "Difference: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
+        "More: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
         f"{first.headline} on a seed. On the seeds of both, below each its {100 * confidence:.4g}% interval; all "
         "comparisons hold together with 95% (Bonferroni)."
     )
@@ -51,9 +49,6 @@ def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | Non
 
 def verdict(player: str, first: str, versus: Versus) -> str:
     """Which of two players has the higher mean, in a sentence, if the interval says it."""
-    gap, level = (versus.ratio, 1) if versus.difference is None else (versus.difference, 0)
-    if gap.low > level:
-        return f"{player} is better than {first}."
-    if gap.high < level:
-        return f"{player} is worse than {first}."
-    return f"These games do not tell whether {player} is better than {first}."
+    if not versus.verdict:
+        return f"These games do not tell whether {player} is better than {first}."
+    return f"{player} is {'better' if versus.verdict > 0 else 'worse'} than {first}."

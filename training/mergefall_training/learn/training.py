@@ -17,7 +17,7 @@ from mergefall.typing import Arrays, Options
 
 from mergefall_training.files import differences
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
-from mergefall_training.play.statistics import plain
+from mergefall_training.play.statistics import short
 from mergefall_training.progress import progress_bar
 
 H = TypeVar("H")
@@ -159,7 +159,7 @@ def training_progress(run: Run) -> Iterator[Callable[[int], None]]:
 
     def note() -> str:
         means = [point.mean for point in run.points]
-        return f"mean {plain(means[-1])}, best {plain(max(means))}" if means else ""
+        return f"mean {short(means[-1])}, best {short(max(means))}" if means else ""
 
     title, total = f"{run.config.algorithm}: steps", run.config.timesteps
     with progress_bar(title, total, note=note(), enabled=run.progress) as show:

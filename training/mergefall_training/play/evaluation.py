@@ -30,9 +30,9 @@ from mergefall_training.play.statistics import (
     exponential_mean,
     exponential_ratio,
     interquartile_mean,
-    plain,
     rate,
     ratio,
+    short,
     superiority,
     wilson,
 )
@@ -84,15 +84,21 @@ class Versus:
       memoryless game, whose results are then only lower bounds.
     - `higher`: the probability that the first player's result is the higher one on a seed; ties count half. A capped
       game counts with what it reached.
-    - `ratio`: the first mean divided by the second, as `Evaluation.ratio`.
+    - `ratio`: the first mean divided by the second, as `Evaluation.ratio`; None of agents that were trained alike.
     - `confidence`: of the intervals.
     """
 
     games: int
     difference: Estimate | None
     higher: Estimate
-    ratio: Estimate
-    confidence: float
+    ratio: Estimate | None
+    confidence: float = CONFIDENCE
+
+    @property
+    def verdict(self) -> int:
+        """1 if the first player has the higher mean, -1 if the lower one, 0 if the interval does not say it."""
+        found, level = (self.ratio, 1) if self.difference is None else (self.difference, 0)
+        return 0 if found is None else int(found.low > level) - int(found.high < level)
 
     def __repr__(self) -> str:
         gap = "" if self.difference is None else f"difference {self.difference}, "
@@ -133,6 +139,11 @@ class Evaluation:
     def censored(self) -> bool:
         """Whether a cap ended some games of a memoryless game; the mean is then `exponential_mean`."""
         return self.game.memoryless and self.deaths < len(self.episodes)
+
+    @property
+    def seeds(self) -> set[int]:
+        """The seeds of the games."""
+        return {episode.seed for episode in self.episodes}
 
     @property
     def scores(self) -> NDArray[np.int64]:
@@ -212,7 +223,7 @@ class Evaluation:
                 raise ValueError(
                     f"{name} is {ours!r} for {self.header.title}, {theirs[name]!r} for {other.header.title}"
                 )
-        common = {e.seed for e in self.episodes} & {e.seed for e in other.episodes}
+        common = self.seeds & other.seeds
         if not common:
             raise ValueError(f"{self.header.title} and {other.header.title} have no seed in common")
         pair = [Evaluation(one.header, [e for e in one.episodes if e.seed in common]) for one in (self, other)]
@@ -348,7 +359,7 @@ def _note(first: Evaluation, episodes: int) -> str:
         first.deaths if first.game.memoryless else len(first.episodes)
     )  # as `Evaluation.mean` where a cap ends games
     of = "" if len(first.episodes) == episodes else f" of the first {len(first.episodes)}"
-    return f"mean {plain(float(first.results.sum()) / count)}{of}" if count else ""
+    return f"mean {short(float(first.results.sum()) / count)}{of}" if count else ""
 
 
 def _goal(kwargs: Options) -> int | None:

@@ -27,25 +27,50 @@ class Estimate:
 
     An end is NaN if the data allow no estimate, and infinite if they set no bound.
 
-    >>> print(Estimate(10457.1, 7080.4, 13833.9), Estimate(0.5, 0.25, 0.75))
-    10,457 [7,080, 13,834] 0.5 [0.25, 0.75]
+    >>> print(Estimate(10457.1, 7080.4, 13833.9), wilson(1, 2))
+    10.5k [7.08k, 13.8k] 50% [9%, 91%]
     """
 
     value: float
     low: float
     high: float
 
+    def texts(self) -> tuple[str, str, str]:
+        """The three numbers as text."""
+        return short(self.value), short(self.low), short(self.high)
+
     def __str__(self) -> str:
-        return f"{plain(self.value)} [{plain(self.low)}, {plain(self.high)}]"
+        value, low, high = self.texts()
+        if not math.isfinite(self.value):
+            return f"above {low}" if self.value > 0 else "unknown"
+        return value if math.isnan(self.low) else f"{value} [{low}, {high}]"
 
 
-def plain(number: float) -> str:
-    """A mean as text: whole numbers from 10 on, three digits below.
+class Share(Estimate):
+    """An estimate of a probability, in per cent."""
 
-    >>> plain(2048.5), plain(7), plain(0.7666)
-    ('2,048', '7', '0.767')
+    def texts(self) -> tuple[str, str, str]:
+        return percent(self.value), percent(self.low), percent(self.high)
+
+
+def short(number: float) -> str:
+    """A number to three digits.
+
+    >>> [short(x) for x in (0.0656, 7, 66.96, 387.2, 27345, 12345678, float("inf"))]
+    ['0.0656', '7.00', '67.0', '387', '27.3k', '12.3M', 'inf']
     """
-    return f"{number:,.0f}" if abs(number) >= 10 else f"{number:.3g}"
+    units = (("M", 1e6), ("k", 1e3), ("", 1))
+    unit, size = next(pair for pair in units if abs(number) >= 0.9995 * pair[1] or pair[1] == 1)
+    return f"{number:.3g}" if abs(number) < 1 else f"{number / size:#.3g}".rstrip(".") + unit * math.isfinite(number)
+
+
+def percent(share: float) -> str:
+    """A share in whole per cent.
+
+    >>> percent(0.126)
+    '13%'
+    """
+    return f"{share:.0%}"
 
 
 def interquartile_mean(samples: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
@@ -137,7 +162,7 @@ def difference(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) ->
     return bootstrap(np.mean, np.subtract(a, b), confidence=confidence)
 
 
-def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Estimate:
+def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Share:
     """The probability that a is higher than b in a pair, ties counting half, with Wilson's interval.
 
     Ties make the interval wider than it need be.
@@ -149,7 +174,7 @@ def superiority(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -
     return wilson(float((signs + 1).sum() / 2), len(signs), confidence=confidence)
 
 
-def improvement(a: ArrayLike, b: ArrayLike) -> Estimate:
+def improvement(a: ArrayLike, b: ArrayLike) -> Share:
     """The probability that a result of a is higher than one of b, ties counting half: the probability of improvement.
 
     Unlike in `superiority`, results are no pairs, and their numbers may differ, as with training runs. The estimate is
@@ -158,8 +183,8 @@ def improvement(a: ArrayLike, b: ArrayLike) -> Estimate:
     Medicine 25, 2006, 559-573): the probabilities p whose distance from the estimate is z standard errors at p.
 
     >>> gain = improvement([5, 6, 7, 8, 9], [1, 2, 3, 4, 5.5])
-    >>> print(f"{gain.value:.2f} [{gain.low:.2f}, {gain.high:.2f}]")
-    0.96 [0.59, 1.00]
+    >>> print(gain)
+    96% [59%, 100%]
     """
     first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
     higher, equal = first[:, None] > second, first[:, None] == second  # results may be infinite
@@ -171,7 +196,7 @@ def improvement(a: ArrayLike, b: ArrayLike) -> Estimate:
         return (p - value) ** 2 > z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
     low = _crossing(lambda p: not beyond(p), 0, value) if value else 0.0
-    return Estimate(value, low, _crossing(beyond, value, 1) if value < 1 else 1.0)
+    return Share(value, low, _crossing(beyond, value, 1) if value < 1 else 1.0)
 
 
 def _tail(confidence: float) -> float:
@@ -181,14 +206,13 @@ def _tail(confidence: float) -> float:
     return (1 - confidence) / 2
 
 
-def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
+def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> Share:
     """A rate with Wilson's score interval (1927), which stays inside [0, 1] and is valid at 0 % and 100 %.
 
     `successes` may hold halves, for ties.
 
-    >>> rate = wilson(100, 100)
-    >>> print(f"{rate.value:.0%} ({rate.low:.1%} to {rate.high:.1%})")
-    100% (96.3% to 100.0%)
+    >>> print(wilson(100, 100))
+    100% [96%, 100%]
     """
     if not 0 <= successes <= trials or trials == 0:
         raise ValueError(f"expected 0 <= successes <= trials and trials > 0; got {successes} of {trials}")
@@ -197,7 +221,7 @@ def wilson(successes: float, trials: int, *, confidence: float = CONFIDENCE) -> 
     centre = (rate + z2 / (2 * trials)) / (1 + z2 / trials)
     half = math.sqrt(z2 * (rate * (1 - rate) / trials + z2 / (4 * trials**2))) / (1 + z2 / trials)
     # At 0 % and 100 % the bound is the rate itself; rounding must not push it further.
-    return Estimate(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
+    return Share(rate, min(rate, max(0.0, centre - half)), max(rate, min(1.0, centre + half)))
 
 
 # -- players that meet in pairs ---------------------------------------------------------------------------------------
@@ -247,7 +271,7 @@ def elo_ratings(points: ArrayLike, anchor: int | None = None) -> list[Estimate]:
         anchor: the player whose rating is 0. Default: none, the mean is 0.
 
     >>> print(elo_ratings([[0, 50], [50, 0]])[0])
-    0 [-34, 34]
+    0 [-33.8, 33.6]
     """
     given = np.asarray(points, np.float64)
     n, ones = len(given), np.eye(len(given))
@@ -270,9 +294,8 @@ def mean_of_runs(results: ArrayLike) -> Estimate:
     Runs differ by their training seeds; more games per agent do not make that difference smaller. A bootstrap of three
     or five runs would be too narrow. For a single run the ends of the interval are NaN.
 
-    >>> mean = mean_of_runs([9, 10, 11])
-    >>> print(f"{mean.value} [{mean.low:.2f}, {mean.high:.2f}]")
-    10.0 [7.52, 12.48]
+    >>> print(mean_of_runs([9, 10, 11]))
+    10.0 [7.52, 12.5]
     """
     results = np.asarray(results, dtype=np.float64)
     mean = float(results.mean())
@@ -340,9 +363,8 @@ def _quotient(a: float, b: float) -> float:
 def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Estimate:
     """The mean of a Poisson variable that was observed as `count`, with its exact interval (Garwood, Biometrika 1936).
 
-    >>> mean = poisson_mean(10)
-    >>> print(f"{mean.value:.0f} ({mean.low:.3f} to {mean.high:.2f})")
-    10 (4.795 to 18.39)
+    >>> print(poisson_mean(10))
+    10.0 [4.80, 18.4]
     """
     tail = _tail(confidence)
 
@@ -362,12 +384,11 @@ def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Estimate:
     return Estimate(float(count), low, _crossing(lambda mean: at_most(mean) < tail, count, beyond))
 
 
-def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Estimate:
+def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Share:
     """A rate with its exact interval, which covers at least as often as stated (Clopper & Pearson, Biometrika 1934).
 
-    >>> rate = clopper_pearson(0, 10)
-    >>> print(f"{rate.value:.0%} ({rate.low:.0%} to {rate.high:.1%})")
-    0% (0% to 30.8%)
+    >>> print(clopper_pearson(0, 10))
+    0% [0%, 31%]
     """
     tail, k, n = _tail(confidence), successes, trials
     ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
@@ -383,7 +404,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDEN
 
     low = _crossing(lambda rate: at_least(rate) > tail, 0, k / n) if k else 0.0
     high = _crossing(lambda rate: at_most(rate) < tail, k / n, 1) if k < n else 1.0
-    return Estimate(k / n, low, high)
+    return Share(k / n, low, high)
 
 
 def _series(term: float, factors: Iterable[float]) -> float:

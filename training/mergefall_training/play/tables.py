@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -14,8 +14,7 @@ from rich.text import Text
 from mergefall_training.play.statistics import Estimate
 from mergefall_training.progress import console
 
-Number = Callable[[float], str]
-Cell = str | tuple[Estimate | None, Number]  # a text, or an estimate and how its numbers are written
+Cell = str | Estimate | None  # None: an estimate that is not there
 LABEL = 24  # columns of a terminal for a line's label, if that is as long
 LONG = 16  # a longer heading may be broken
 
@@ -88,52 +87,28 @@ def to_html(table: Table) -> str:
 def to_markdown(table: Table) -> str:
     """A table in Markdown, without title and note.
 
-    >>> print(to_markdown(Table("", "", {"player": ["a"], "mean": [(Estimate(7.0, 6.0, 8.0), short)]})))
+    >>> print(to_markdown(Table("", "", {"player": ["a"], "mean": [Estimate(7.0, 6.0, 8.0)]})))
     | player | mean |
     | --- | --- |
-    | a | 7.00 [6.00-8.00] |
+    | a | 7.00 [6.00, 8.00] |
     """
-    lines = [list(table.columns), ["---"] * len(table.columns)]
-    for line in zip(*table.columns.values(), strict=True):
-        parts = (_parts(cell, "") for cell in line)
-        lines.append([f"{value} [{ends}]" if ends else value for value, ends in parts])
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    columns = [[str("" if cell is None else cell) for cell in cells] for cells in table.columns.values()]
+    return markdown(table.columns, zip(*columns, strict=True))
+
+
+def markdown(headings: Collection[str], rows: Iterable[Iterable[str]]) -> str:
+    """Rows of text as a table in Markdown."""
+    return "\n".join(f"| {' | '.join(line)} |" for line in (headings, ["---"] * len(headings), *rows))
 
 
 def _parts(cell: Cell, missing: str) -> tuple[str, str]:
     """The text of a cell, and that of its interval; `missing`: the text of an estimate that is not there.
 
-    >>> _parts((Estimate(27345.0, 26000.0, math.inf), short), "-")
+    >>> _parts(Estimate(27345.0, 26000.0, math.inf), "-")
     ('27.3k', '26.0k-inf')
     """
-    if isinstance(cell, str):
-        return cell, ""
-    estimate, number = cell
-    if estimate is None:
-        return missing, ""
-    value = number(estimate.value) if math.isfinite(estimate.value) else "-"
-    dash = "-" if estimate.low >= 0 else " to "  # a dash beside a minus sign is hard to read
-    return value, f"{number(estimate.low)}{dash}{number(estimate.high)}" if math.isfinite(estimate.low) else "-"
-
-
-def short(number: float) -> str:
-    """A number to three digits.
-
-    >>> [short(x) for x in (7, 66.96, 387.2, 27345, 387222, 12345678, float("inf"))]
-    ['7.00', '67.0', '387', '27.3k', '387k', '12.3M', 'inf']
-    """
-    if math.isinf(number):
-        return "inf"
-    units = (("M", 1e6), ("k", 1e3), ("", 1))
-    unit, size = next(pair for pair in units if abs(number) >= 0.9995 * pair[1] or pair[1] == 1)
-    scaled = number / size
-    return f"{scaled:.{2 if abs(scaled) < 9.995 else 1 if abs(scaled) < 99.95 else 0}f}{unit}"
-
-
-def percent(share: float) -> str:
-    """A share in whole per cent.
-
-    >>> percent(0.126)
-    '13%'
-    """
-    return f"{share:.0%}"
+    if not isinstance(cell, Estimate):
+        return missing if cell is None else cell, ""
+    value, low, high = cell.texts()
+    dash = "-" if cell.low >= 0 else " to "  # a dash beside a minus sign is hard to read
+    return value if math.isfinite(cell.value) else "-", f"{low}{dash}{high}" if math.isfinite(cell.low) else "-"

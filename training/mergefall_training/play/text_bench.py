@@ -22,8 +22,8 @@ from mergefall_training.files import LineFile
 from mergefall_training.play.advice import Adviser
 from mergefall_training.play.puzzles import Puzzle, default_judge, judged, puzzles, rules_of
 from mergefall_training.play.records import code_of
-from mergefall_training.play.statistics import bootstrap, wilson
-from mergefall_training.play.tables import Cell, Table, percent
+from mergefall_training.play.statistics import bootstrap, percent, wilson
+from mergefall_training.play.tables import Cell, Table
 from mergefall_training.progress import progress_bar
 
 REFERENCES: dict[str, tuple[dict[str, Any], ...]] = {
@@ -66,7 +66,7 @@ def bench_text(
 
     Example:
         >>> table = bench_text(lambda prompt: "up", env_kwargs={"rows": 2, "cols": 2}, count=20, progress=False)
-        >>> table.columns["player"][1:3], round(table.columns["mean reward"][1][0].value, 3)
+        >>> table.columns["player"][1:3], round(table.columns["mean reward"][1].value, 3)
         (['random (expected)', '2048/greedy'], 0.5)
     """
     integer("count", count, 1)
@@ -165,7 +165,7 @@ def _random(tests: Sequence[Puzzle]) -> dict[str, Cell]:
 def _cells(name: str, rewards: list[float], best: float, kinds: Mapping[str, float]) -> dict[str, Cell]:
     return {
         "player": name,
-        "mean reward": (bootstrap(np.mean, rewards), "{:.3f}".format),
-        "best move": (wilson(best, len(rewards)), percent),
+        "mean reward": bootstrap(np.mean, rewards),
+        "best move": wilson(best, len(rewards)),
         **{kind: percent(kinds.get(kind, 0.0)) for kind in KINDS},
     }
