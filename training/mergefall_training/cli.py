@@ -238,6 +238,7 @@ def evaluate(
     executor: Executor = "processes",
     out: Path | None = None,
     adversary: Pairs = (),
+    headline: str | None = None,
     figure: str | None = None,
 ) -> None:
     """Play many games with one player and print the results with 95 % intervals.
@@ -249,6 +250,7 @@ def evaluate(
         out: File to which each finished game is appended; the same command resumes a stopped run.
         adversary: Argument of the adversary, which picks some of the new tiles or pieces against the player:
             `player=NAME` or `rate=SHARE`, in YAML; may be repeated; default: no adversary.
+        headline: Figure that the result is judged by, such as attack in Tetris by keys; default: the game's.
         figure: QUESTION/ID: also write the result as a record to `training/figures.jsonl` of the clone that the current
             folder belongs to.
     """
@@ -260,6 +262,7 @@ def evaluate(
     file = figure and figure_file(figure)
     player = who.make_player()
     evaluation = evaluate(player, who.match(adversary), episodes, seed, workers=workers, out=out, executor=executor)
+    evaluation = replace(evaluation, by=headline or "")
     row = Row(evaluation.header.title, evaluation, player.batched and executor != "ray")
     result = ContestResult(row.label, [row])
     print_result(result)

@@ -1,6 +1,7 @@
 """`--figure`: evaluations and comparisons write the records from which the tables of results are rendered."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from mergefall_training import cli
@@ -86,6 +87,25 @@ def test_agents_that_were_trained_alike_are_one_record(clone):
     assert record["runs"] == [short(one.mean().value) for one in games]
 
 
+def test_games_capped_in_pieces_are_judged_by_their_attack(clone, capsys):
+    words = ["evaluate", "tetris/keys", "--env", "mergefall/TetrisKeys-v0", "--max-pieces", "7", "--episodes", "3"]
+    words += ["--option", "of={player: tetris/beam, width: 4, draws: 0}", "--env-option", "gravity=0"]
+    cli.main([*words, "--workers", "1", "--headline", "attack", "--out", "x.jsonl", "--figure", "attack/mine"])
+    (record,) = read(clone)
+    games = Evaluation.read("x.jsonl").episodes
+    assert [one.pieces for one in games] == [7] * 3
+    assert record["mean"] == pytest.approx(sum(one.attack for one in games) / 3, rel=1e-5)
+    assert (record["figure"], record["cap"]) == ("attack", "7 pieces")
+    assert record["ms"] == pytest.approx(sum(one.seconds for one in games) / 21 * 1000, rel=0.05)  # of a piece
+    commands.check(record["command"])
+    assert "cap 7 pieces" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="headline is 'attack'; expected one of 'score', 'lines', 'pieces'"):
+        Evaluation(header("tetris/bcts", env_id="mergefall/Tetris-v0"), [TETRIS_GAME], "attack")
+
+
+TETRIS_GAME = TetrisEpisode(0, 40, 100, False, 0.1, lines=40, pieces=100)
+
+
 def header(player, **match):
     return Header(player=player, options={}, package="0", **match)
 
@@ -99,7 +119,7 @@ def strictly_read(file):
 @pytest.mark.parametrize("end", [False, True])
 def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
     about = header("tetris/bcts", env_id="mergefall/Tetris-v0", env_kwargs={"rows": 20}, max_episode_steps=100)
-    games = [TetrisEpisode(seed, 40, 100, end, 0.1, lines=40, pieces=100) for seed in range(4)]
+    games = [replace(TETRIS_GAME, seed=seed, terminated=end) for seed in range(4)]
     write_figures(
         clone, "tetris-controllers/mine", [ContestResult("mine", [Row("mine", Evaluation(about, games))])], "x"
     )

@@ -79,6 +79,8 @@ def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
 
 def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
     row, runs, header = line.rows[0], len(line.rows), line.rows[0].evaluation.header
+    turns = [getattr(e, e.game.turns if header.max_pieces else "length") for e in row.evaluation.episodes]
+    ms = 1000 * sum(episode.seconds for episode in row.evaluation.episodes) / sum(turns)
     figure, _, interval = contests[0].figure(line)
     against = {}
     for contest in contests:
@@ -99,7 +101,7 @@ def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
         "mean": None,
         **dict(zip(("mean", "low", "high"), against.pop("0", ()), strict=False)),
         "against": against,
-        "ms": None if against else float(f"{row.summary.ms_per_move:.2g}"),
+        "ms": None if against else float(f"{ms:.2g}"),
         "interval": interval,
     }
     if runs > 1:

@@ -121,8 +121,9 @@ class ContestResult:
     def conditions(self) -> str:
         """Everything that a figure depends on, in one line: environment, size, rules, cap, adversary, N and seeds."""
         summaries = [row.summary for row in self.rows]
-        steps = self.rows[0].evaluation.header.max_episode_steps
-        cap = "no cap" if steps is None else f"cap {steps} {self.game.action}s"
+        match = self.rows[0].evaluation.header
+        caps = (match.max_episode_steps, self.game.action), (match.max_pieces, "piece")
+        cap = ", ".join(f"cap {most} {what}s" for most, what in caps if most) or "no cap"
         first, last = min(s.first_seed for s in summaries), max(s.last_seed for s in summaries)
         against = ""
         if self.adversary is not None:
@@ -141,11 +142,11 @@ class ContestResult:
 
     def figure(self, line: Line) -> tuple[str, Estimate, str | None]:
         """(name, estimate, interval) of the figure that a line is judged by; a bootstrap has no name."""
-        wins, censored = self.headline == "wins", line.rows[0].evaluation.censored
-        interval = "exact Poisson" if censored else "Wilson" if wins or self.game.matches else None
+        one = line.rows[0].evaluation
+        interval = "exact Poisson" if one.censored else "Wilson" if one.of_shares else None
         if len(line.rows) > 1:
             interval = f"Student, {len(line.rows)} runs"
-        return "share of games won" if wins else self.headline, line.mean, interval
+        return "share of games won" if self.headline == "wins" else self.headline, line.mean, interval
 
     @property
     def lines(self) -> list[Line]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from mergefall import __version__
-from mergefall.checks import integer
+from mergefall.checks import choice, integer
 from mergefall.imports import strings_in
 from mergefall.tetris.keys.game import STEPS_PER_SECOND
 from mergefall.typing import Options
@@ -21,7 +21,15 @@ from mergefall_baselines.registry import player_of
 from numpy.typing import NDArray
 
 from mergefall_training.play.match import Match
-from mergefall_training.play.records import Episode, Game2048Episode, Header, RecordFile, code_of, read_records
+from mergefall_training.play.records import (
+    Episode,
+    Game2048Episode,
+    Header,
+    RecordFile,
+    VersusEpisode,
+    code_of,
+    read_records,
+)
 from mergefall_training.play.statistics import (
     CONFIDENCE,
     Estimate,
@@ -107,10 +115,19 @@ class Versus:
 
 @dataclass(frozen=True, repr=False)
 class Evaluation:
-    """Finished episodes of one player in one environment, sorted by seed."""
+    """Finished episodes of one player in one environment, sorted by seed.
+
+    `by`: the figure that players are compared by, such as `attack`; default: the game's (`headline`). Raises ValueError
+    for one that the game does not have.
+    """
 
     header: Header
     episodes: list[Episode]
+    by: str = ""
+
+    def __post_init__(self) -> None:
+        if self.by:
+            choice("headline", self.by, self.game.figures)
 
     @property
     def game(self) -> Any:
@@ -120,15 +137,20 @@ class Evaluation:
     @property
     def headline(self) -> str:
         """The figure that players are compared by: score for 2048, lines for Tetris, wins with ``reward="goal"``."""
-        return "wins" if _goal(self.header.env_kwargs) else self.game.headline
+        return self.by or ("wins" if _goal(self.header.env_kwargs) else self.game.headline)
+
+    @property
+    def of_shares(self) -> bool:
+        """Whether a result is a win or a loss."""
+        return self.headline in ("wins", "won")
 
     @property
     def results(self) -> NDArray[Any]:
         """The headline figure of each game: int64[episodes]; for wins 1 or 0; float64 for matches, a draw is a half."""
-        if goal := _goal(self.header.env_kwargs):
-            return (self.max_tiles >= goal).astype(np.int64)
-        found = np.array([episode.result for episode in self.episodes], dtype=np.int64)
-        return (found + 1) / 2 if self.game.matches else found
+        if self.headline == "wins":
+            return (self.max_tiles >= self.header.env_kwargs["goal"]).astype(np.int64)
+        found = np.array([getattr(episode, self.headline) for episode in self.episodes], dtype=np.int64)
+        return (found + 1) / 2 if self.of_shares else found
 
     @property
     def deaths(self) -> int:
@@ -138,7 +160,7 @@ class Evaluation:
     @property
     def censored(self) -> bool:
         """Whether a cap ended some games of a memoryless game; the mean is then `exponential_mean`."""
-        return self.game.memoryless and self.deaths < len(self.episodes)
+        return self.game.memoryless and not self.by and self.deaths < len(self.episodes)
 
     @property
     def seeds(self) -> set[int]:
@@ -166,7 +188,7 @@ class Evaluation:
 
     def mean(self) -> Estimate:
         """The mean result with its 95 % interval: bootstrapped; Wilson's for wins; `exponential_mean` if censored."""
-        if self.game.matches or _goal(self.header.env_kwargs):
+        if self.of_shares:
             return wilson(float(self.results.sum()), len(self.episodes))
         if self.censored:
             return exponential_mean(int(self.results.sum()), self.deaths)
@@ -174,8 +196,10 @@ class Evaluation:
 
     def outcomes(self) -> dict[str, Estimate]:
         """Of matches, the shares of wins, draws and losses, with Wilson's 95 % intervals."""
-        counts = {"wins": 1.0, "draws": 0.5, "losses": 0.0} if self.game.matches else {}
-        return {name: wilson(int((self.results == one).sum()), len(self.episodes)) for name, one in counts.items()}
+        if not self.game.matches:
+            return {}
+        won = [episode.won for episode in self.episodes if isinstance(episode, VersusEpisode)]
+        return {name: wilson(won.count(n), len(won)) for name, n in (("wins", 1), ("draws", 0), ("losses", -1))}
 
     def rates(self) -> dict[str, Estimate]:
         """Of games by keys, attack per piece and pieces per second of the game, with bootstrap 95 % intervals."""
@@ -252,8 +276,8 @@ class Evaluation:
             capped=len(self.episodes) - self.deaths,
             stuck=self.deaths - sum(episode.terminated for episode in self.episodes),
             mean=self.mean(),
-            median=None if self.censored or self.game.matches else bootstrap(np.median, self.results),
-            iqm=None if self.censored or self.game.matches else bootstrap(interquartile_mean, self.results),
+            median=None if self.censored or self.of_shares else bootstrap(np.median, self.results),
+            iqm=None if self.censored or self.of_shares else bootstrap(interquartile_mean, self.results),
             tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
             moves_per_game=sum(getattr(e, self.game.turns) for e in self.episodes) / len(self.episodes),
             ms_per_move=self.ms_per_move,
