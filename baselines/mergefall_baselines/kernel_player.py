@@ -130,7 +130,6 @@ class KernelPlayer(Player):
     remembers: bool = False  # whether a decision depends on anything but the observation
     compiled: bool = True  # whether there is a decision kernel, for loops and for other kernels to call
     distribution: str | None = None  # the option `distribution` of searches that have it
-    playing: Any = None  # a heuristic by which the player plays games out
 
     def __init__(self, **rules: Any) -> None:
         self._rules = {name: value for name, value in rules.items() if value is not None}
@@ -195,9 +194,8 @@ class KernelPlayer(Player):
 
     def _check_heuristic(self) -> None:
         """Raises what a user's function raised in the search."""
-        heuristic = self.playing if self.heuristic is None else self.heuristic
-        if heuristic is not None:
-            heuristic.check()
+        if self.heuristic is not None:
+            self.heuristic.check()
 
     # -- rules --------------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from mergefall_baselines.registry import of_game, player_of
 from mergefall_baselines.tree import CONSIDERED, Plan, Trees, halving, new_trees, tree_at, update
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
+SEED = np.random.SeedSequence(0).generate_state(1, np.uint64)[0]  # of the draws, which differ between positions
 MOST_SIMULATIONS = 100_000  # of reachable placements, they take 6 GB of memory
 
 
@@ -70,10 +71,9 @@ def counted_rewards(leaf: Player, rewards: bool | str | None, choices: tuple[boo
     return counted
 
 
-def lost_of(lost: float | None, leaf: Player, rewards: bool | str, otherwise: float) -> float:
-    """The value of a lost position, as the option `lost` says; by default 0 if the leaf's player predicts rewards."""
-    predicted = rewards and leaf.rewards is not False
-    return (0.0 if predicted else otherwise) if lost is None else number("lost", lost)
+def lost_of(leaf: Player, rewards: bool | str, otherwise: float) -> float:
+    """The value of a lost position: 0 if the leaf's player predicts rewards."""
+    return 0.0 if rewards and leaf.rewards is not False else otherwise
 
 
 class TreeSearch(KernelPlayer):
@@ -88,8 +88,6 @@ class TreeSearch(KernelPlayer):
         temperature: float | None,
         value_scale: float,
         rewards: bool | str | None,
-        gamma: float | None,
-        seed: int,
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
@@ -103,16 +101,16 @@ class TreeSearch(KernelPlayer):
         )
         self.heuristic = leaf.heuristic if isinstance(leaf.heuristic, WeightedSum) else None
         self.rewards = counted_rewards(leaf, rewards, self.counted)
-        self.gamma = number("gamma", leaf.gamma if gamma is None else gamma, 0, 1)
+        self.gamma = leaf.gamma
         simulations = integer("simulations", simulations, 1, MOST_SIMULATIONS)
         self.plan = Plan(
             simulations=simulations,
             schedule=np.stack([halving(count, simulations) for count in range(CONSIDERED + 1)]),
             value_scale=number("value_scale", value_scale, above=0),
             temperature=-RANGE_SHARE if temperature is None else number("temperature", temperature, above=0),
-            lost=lost_of(None, leaf, self.rewards, math.nan),
+            lost=lost_of(leaf, self.rewards, math.nan),
             gamma=self.gamma,
-            seed=np.random.SeedSequence(integer("seed", seed, 0)).generate_state(1, np.uint64)[0],
+            seed=SEED,
         )
 
     def _greedy(self, heuristic: Any) -> Player:

@@ -59,17 +59,14 @@ def test_only_so_many_actions_are_considered():
 @pytest.mark.parametrize("outside", [False, True])
 def test_one_observation_or_a_batch_and_again(game, outside):
     options = {"heuristic": {"player": OUTSIDE[game]}} if outside else {}
-    player, batch = make(f"{game}/mcts", simulations=20, seed=3, **options), batch_of(game, 3)
+    player, batch = make(f"{game}/mcts", simulations=20, **options), batch_of(game, 3)
     assert player.compiled == (not outside)
     values, actions = player.values(batch), player.act(batch)
     np.testing.assert_array_equal(values.argmax(axis=1), actions)
     for i in range(3):
         alone = {key: part[i] for key, part in batch.items()} if game == "tetris" else batch[i]
         np.testing.assert_array_equal(player.values(alone), values[i])
-    again = make(f"{game}/mcts", simulations=20, seed=3, **options)
-    np.testing.assert_array_equal(again.values(batch), values)
-    other = make(f"{game}/mcts", simulations=20, seed=4, **options)
-    assert (other.values(batch) != values).any()
+    np.testing.assert_array_equal(make(f"{game}/mcts", simulations=20, **options).values(batch), values)
 
 
 def test_leaves_valued_inside_and_outside_of_the_kernel_give_the_same_values(game):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer, number
+from mergefall.checks import integer
 from mergefall.game2048.board import legal_mask, move_cells
 from mergefall.game2048.rules import images
 from mergefall.kernels import kernel, unowned
@@ -64,8 +64,10 @@ def valued(player: Player, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float6
 class Lookahead(KernelPlayer):
     """Expectimax over another player's values, such as a trained network's.
 
-    A move is worth its score + γ · the mean over all new tiles of the board after it. A board is worth its best move;
-    one at the end of the search is worth what the player says: its `board_values`, or its best action.
+    A move is worth its score + γ · the mean over all new tiles of the board after it, with the player's γ. A board is
+    worth its best move; one at the end of the search is worth what the player says: its `board_values`, or its best
+    action; one without a legal move 0 if the search and the player's own values count rewards, else what the player's
+    heuristic says, or -10⁹.
 
     Boards of all games of a batch are valued together (`batched`). Players with a heuristic are faster under
     `2048/expectimax`, n-tuple networks with their own option `depth`.
@@ -73,11 +75,8 @@ class Lookahead(KernelPlayer):
     Args:
         of: the player, required: a name, a run folder, or a mapping of `player` and options.
         depth: int from 1 to 64, own moves. The player chooses the last one, so 1 is the player itself. Default: 2.
-        lost: float, the value of a board without a legal move. Default: 0 if the search and the player's own values
-            count rewards, else -10⁹.
         rewards: True or False, whether the score of moves counts; ``"log2"`` counts log2(1 + score). Default: as in the
             player's own values.
-        gamma: float from 0 to 1, discount of each further move. Default: that of a trained agent, else 1.
         rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Example:
@@ -96,17 +95,15 @@ class Lookahead(KernelPlayer):
         self,
         of: Any,
         depth: int = 2,
-        lost: float | None = None,
         rewards: bool | str | None = None,
-        gamma: float | None = None,
         rows: int | None = None,
         cols: int | None = None,
     ) -> None:
         super().__init__(rows=rows, cols=cols)
         self.leaf, self.depth = leaf_player(of, FORM), integer("depth", depth, 1, MARGIN)
         self.rewards = counted_rewards(self.leaf, rewards, (True, False, "log2"))
-        self.gamma = number("gamma", self.leaf.gamma if gamma is None else gamma, 0, 1)
-        self.lost = lost_of(lost, self.leaf, self.rewards, LOST)
+        self.gamma, heuristic = self.leaf.gamma, self.leaf.heuristic
+        self.lost = lost_of(self.leaf, self.rewards, LOST if heuristic is None else heuristic.dead)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         values[:] = self._searched(boards_of(rules, states), self.depth)

@@ -111,8 +111,6 @@ class Mcts(TreeSearch):
         value_scale: float > 0, weight of values against priors in the root's scores (c_scale). Default: 1.
         rewards: True or False, whether the score of the moves counts; ``"log2"`` counts log2(1 + score). Default: False
             with a heuristic, True with another player, unless it has an option `rewards` of its own.
-        gamma: float from 0 to 1, discount of each further move. Default: that of an agent at the leaves, else 1.
-        seed: int ≥ 0, of the draws. Default: 0.
         rows, cols: int from 2 to 6, the board's size. Default: the observation's.
 
     Sources: see `mergefall_baselines.tree`.
@@ -134,11 +132,9 @@ class Mcts(TreeSearch):
         temperature: float | None = None,
         value_scale: float = 1.0,
         rewards: bool | str | None = None,
-        gamma: float | None = None,
-        seed: int = 0,
         **rules: Any,
     ) -> None:
-        super().__init__(heuristic, simulations, temperature, value_scale, rewards, gamma, seed, **rules)
+        super().__init__(heuristic, simulations, temperature, value_scale, rewards, **rules)
 
     def _greedy(self, heuristic: Any) -> Player:
         return greedy(heuristic)

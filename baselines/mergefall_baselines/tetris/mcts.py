@@ -24,7 +24,6 @@ from mergefall_baselines.tetris.memory import (
     MEMORY,
     bag_after,
     chances_of,
-    distribution_option,
     drawn_by,
     observe,
     piece_from,
@@ -163,11 +162,9 @@ class Mcts(TreeSearch):
     Args:
         heuristic: what values the leaves: a name, or a mapping of a name and weights; or ``{"player": …}``, a player's
             name, with its options beside it. Default: ``bcts``.
-        simulations, temperature, value_scale, gamma, seed: as for `2048/mcts`.
+        simulations, temperature, value_scale: as for `2048/mcts`.
         rewards: whether each line on the way is worth 1. Default: False with a heuristic, True with another player,
             unless it has a heuristic or an option `rewards` of its own.
-        distribution: of the unknown pieces: ``uniform``, ``bag`` or ``counted``, as in `tetris/expectimax`. Default:
-            None, as the environment's randomizer.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: those of the environment, or what the observation shows.
 
@@ -191,13 +188,9 @@ class Mcts(TreeSearch):
         temperature: float | None = None,
         value_scale: float = 1.0,
         rewards: bool | None = None,
-        distribution: str | None = None,
-        gamma: float | None = None,
-        seed: int = 0,
         **rules: Any,
     ) -> None:
-        super().__init__(heuristic, simulations, temperature, value_scale, rewards, gamma, seed, **rules)
-        self.distribution = distribution_option(distribution)
+        super().__init__(heuristic, simulations, temperature, value_scale, rewards, **rules)
 
     def _greedy(self, heuristic: Any) -> Player:
         return Greedy(heuristic)

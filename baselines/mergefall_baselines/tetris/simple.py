@@ -11,20 +11,16 @@ from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, place
-from mergefall.tetris.heuristics import heuristic as make_heuristic
-from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import below, draw
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.greedy import greedy_kernels, greedy_settings
 from mergefall_baselines.tetris.memory import (
     IDS,
     bag_after,
     chances_of,
-    distribution_option,
     drawn_by,
     piece_from,
 )
@@ -71,16 +67,13 @@ class Random(KernelPlayer):
 
 
 @cache
-def rollout_kernel(recipe: Recipe | None, slides: bool, reachable: bool) -> Kernel:
-    """The kernel ``decide`` of a rollout: games are greedy by a heuristic of this `recipe`, or random without."""
-    best, listed = greedy_kernels(recipe, slides, reachable)[0] if recipe else None, lister(slides, reachable)
+def rollout_kernel(slides: bool, reachable: bool) -> Kernel:
+    listed = lister(slides, reachable)
 
     @kernel
     def game_value(columns, queue, placement, bag, memory, settings):
         """Points of one game that begins with a placement: one for each piece placed alive and for each line."""
-        _, rules, length, scratch, greedy = settings
-        first, rows, clear_first, drawn, known, _ = rules
-        _, options, board, weights, values = scratch
+        _, (first, rows, clear_first, drawn, known, _), length, (_, options, board, weights) = settings
         piece, points = first + (np.int64(queue) & 15), 0.0
         copy(columns, board)
         for placed in range(length):
@@ -95,18 +88,13 @@ def rollout_kernel(recipe: Recipe | None, slides: bool, reachable: bool) -> Kern
                 id = piece_from(draw(memory), bag, weights)
                 bag = bag_after(id, bag, drawn)
             piece = first + id
-            if best is None:
-                placement = options[below(draw(memory), listed(board, piece, rows, options))]
-            else:
-                placement = best(board, piece, values, greedy)
+            placement = options[below(draw(memory), listed(board, piece, rows, options))]
         return points
 
     @kernel
     def decide(state, memory, values, settings):
-        games, rules, _, scratch, _ = settings
+        games, (first, rows, _, drawn, _, distribution), _, (placements, _, _, weights) = settings
         columns, queue = game.columns_in(state), state[game.QUEUE]
-        first, rows, _, drawn, _, distribution = rules
-        placements, _, _, weights, _ = scratch
         values[:] = -np.inf
         count = listed(columns, first + (np.int64(queue) & 15), rows, placements)
         bag = chances_of(memory, distribution, drawn, weights)
@@ -129,23 +117,19 @@ def rollout_kernel(recipe: Recipe | None, slides: bool, reachable: bool) -> Kern
 class Rollout(KernelPlayer):
     """Rollout: the placement with the best mean of games played from it.
 
-    Each game begins with that placement and places `length` pieces: the known ones first, then drawn ones. It scores a
-    point for each piece placed alive and for each line, so a fatal placement is worth 0.
+    Each game begins with that placement and places `length` pieces at random: the known ones first, then drawn ones. It
+    scores a point for each piece placed alive and for each line, so a fatal placement is worth 0.
 
     Args:
         games: int ≥ 1, for each placement. Default: 10.
         length: int ≥ 1, pieces of a game. Default: 20.
-        heuristic: a name, or a mapping of a name and weights; games are played greedily by it. Default: None, at
-            random.
-        distribution: of the pieces drawn: ``uniform``, ``bag`` or ``counted``, as in tetris/expectimax. Default: None,
-            as the environment's randomizer.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: those of the environment, or what the observation shows.
 
     Example:
         >>> from mergefall_baselines import make
         >>> from mergefall.tetris import from_text
-        >>> player = make("tetris/rollout", games=5, length=4, heuristic="bcts")
+        >>> player = make("tetris/rollout", games=200, length=2)
         >>> int(player.act({"board": from_text("..../..../###./###."), "piece": 0}))  # I, upright in the gap
         7
     """
@@ -154,20 +138,13 @@ class Rollout(KernelPlayer):
     remembers = True
     rewards = None  # no search counts both pieces and lines
 
-    def __init__(
-        self, games: int = 10, length: int = 20, heuristic: Any = None, distribution: str | None = None, **rules: Any
-    ) -> None:
+    def __init__(self, games: int = 10, length: int = 20, **rules: Any) -> None:
         super().__init__(**rules)
         self.games, self.length = integer("games", games, 1), integer("length", length, 1)
-        self.playing = None if heuristic is None else make_heuristic(heuristic)
-        self.distribution = distribution_option(distribution)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
-        drawn, distribution = drawn_by(self.distribution, way)
+        drawn, distribution = drawn_by(None, way)
         rules = way.piece_set.first, way.rows, way.overflow == "clear_first", drawn, 1 + way.preview, distribution
         placements, options = np.empty((2, way.n_actions), dtype=np.int64)
-        board, no_values = np.empty(way.cols, dtype=np.uint64), np.empty(0)
-        scratch = placements, options, board, np.empty(IDS), no_values
-        greedy = greedy_settings(self.playing, way) if self.playing else None
-        kernel = rollout_kernel(self.playing.recipe if self.playing else None, way.slides, way.reachable)
-        return kernel, (self.games, rules, self.length, scratch, greedy)
+        scratch = placements, options, np.empty(way.cols, dtype=np.uint64), np.empty(IDS)
+        return rollout_kernel(way.slides, way.reachable), (self.games, rules, self.length, scratch)

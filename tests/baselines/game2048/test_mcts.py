@@ -84,9 +84,19 @@ def test_episodes_with_leaves_from_outside_are_the_gym_loop():
     assert player.batched
 
 
+class Shortsighted(Player):
+    """All boards are worth nothing, and later moves, too."""
+
+    gamma = 0.0
+
+    def values(self, observation, state=None):
+        return np.zeros((len(observation), 4))
+
+
 @pytest.mark.parametrize("rewards", [True, "log2"])
 def test_without_a_future_every_visit_counts_the_reward_of_the_move_alone(rewards):
-    _, edges, _ = searched_tree(make("2048/mcts", simulations=40, rewards=rewards, gamma=0.0), BOARD)
+    player = make("2048/mcts", heuristic={"player": Shortsighted()}, simulations=40, rewards=rewards)
+    _, edges, _ = searched_tree(player, BOARD)
     visits = edges[0]["visits"]
     assert visits.all()
     scores = [move(BOARD, action)[1] for action in range(4)]
@@ -122,7 +132,7 @@ def test_a_board_that_has_no_value_is_an_error(value):
     with pytest.raises(ValueError, match=f"values a board at {value}; expected a number"):
         make("2048/mcts", heuristic={"player": Policy(-np.ones(4), value)}, simulations=4).values(BOARD)
     with pytest.raises(ValueError, match=rf"values action \d at {value}"):
-        make("2048/lookahead", of=Policy(-np.ones(4), value), rewards=False, lost=0.0).values(BOARD)
+        make("2048/lookahead", of=Policy(-np.ones(4), value), rewards=False).values(BOARD)
 
 
 @pytest.mark.parametrize("compiled", [pytest.param(True, marks=pytest.mark.slow), False])

@@ -119,17 +119,16 @@ def test_the_rules_of_the_leaf_are_checked():
 def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept():
     shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
     safe = np.isfinite(make("tetris/greedy").values(shown))
-    inner = {"player": "tetris/mcts", "simulations": 8, "gamma": 0.5}
+    inner = {"player": "tetris/mcts", "simulations": 8}
     player = make("tetris/mcts", heuristic={"player": inner}, simulations=100)
     _, edges, _ = searched_tree(player, shown)
     assert edges[0, ~safe]["visits"].sum() == edges[0, ~safe]["prior"].sum() == 0
     assert edges[0, safe]["visits"].sum() == 100
     assert player.heuristic == make("tetris/greedy").heuristic  # whose terms of moves count
-    assert player.gamma == 0.5
 
 
-def test_values_of_rollouts_have_no_terms_of_their_heuristic():
-    leaf = {"player": {"player": "tetris/rollout", "games": 3, "length": 5, "heuristic": "bcts"}}
+def test_rewards_that_no_search_counts_are_named():
+    leaf = {"player": {"player": "tetris/rollout", "games": 3, "length": 5}}
     with pytest.raises(ValueError, match="no search counts the rewards that the values of tetris/rollout stand for"):
         make("tetris/mcts", heuristic=leaf)
     values = make("tetris/mcts", heuristic=leaf, rewards=True, simulations=20).values(FIELD)
