@@ -24,7 +24,7 @@ from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import Game2048Episode, RecordFile, VersusEpisode, actions_of, read_records
-from mergefall_training.play.statistics import wilson
+from mergefall_training.play.statistics import short, wilson
 from mergefall_training.play.workers import process_pool
 
 ENV = "mergefall/Game2048-v0"
@@ -461,11 +461,11 @@ def test_the_mean_so_far_is_of_the_first_seeds(monkeypatch, capsys):
     monkeypatch.setattr("mergefall_training.progress.EVERY", 0)
     monkeypatch.setattr("mergefall_training.play.evaluation.play_all", lambda *_: (one for one in by_length))
     evaluate("2048/random", ENV, 20, workers=1)
-    shown = re.findall(r": (\d+) of 20(?:, mean (\d[\d,]*\d|\d)( of the first \d+)?)?", capsys.readouterr().err)
+    shown = re.findall(r": (\d+) of 20(?:, mean ([\d.]+k?)( of the first \d+)?)?", capsys.readouterr().err)
     scores = [episode.score for episode in games]
     for count, mean, of in shown[:-1]:
         over = {episode.seed for episode in by_length[: int(count)]}
         first = max((n for n in (8, 16, 20) if over >= set(range(n))), default=0)
-        assert mean == (f"{np.mean(scores[:first]):,.0f}" if first else "")
+        assert mean == (short(np.mean(scores[:first])) if first else "")
         assert of == (f" of the first {first}" if first in (8, 16) else "")
-    assert shown[-1][1] == f"{np.mean(scores):,.0f}"
+    assert shown[-1][1] == short(np.mean(scores))
