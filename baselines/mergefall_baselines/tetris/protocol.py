@@ -65,7 +65,7 @@ class Position:
             raise ValueError("a row of the board is full; expected none")
         self.queue = [piece_of(piece) for piece in made_of("pieces of the queue", start.get("queue"), list, "a list")]
         self.hold = [] if hold is None else [piece_of(hold)]
-        self.combo = integer("combo", start.get("combo", 0), 0)
+        self.combo = integer("combo", start.get("combo", 0), 0, 10**6)
         self.chained = boolean("back_to_back", start.get("back_to_back", False))
         self.counts = np.bincount(self.queue + self.hold, minlength=IDS)  # how often each piece has been seen
         match start.get("randomizer"):
@@ -110,7 +110,8 @@ def _values(player: Player, position: Position) -> Array:
     if not queue:
         raise ValueError("the queue is empty; expected a current piece")
     # After a queue of one, a hold brings a piece that nobody knows, or the held one, which is then valued last.
-    rules = Rules(placements="reachable", hold=len(queue) > 1, preview=len(queue) - 1)
+    known = {**getattr(player, "rules", {}), **RULES, "hold": len(queue) > 1, "preview": len(queue) - 1}
+    rules = Rules(**known)
     state, values = rules.new_states(1), np.full((1, 2 * PER_PIECE), -np.inf)
     state[0, game.QUEUE], state[0, game.HOLD] = game.word_of(queue), hold[0] + 1 if hold else 0
     state[0, game.COMBO], state[0, game.BACK_TO_BACK] = position.combo, position.chained

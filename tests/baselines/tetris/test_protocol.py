@@ -141,6 +141,7 @@ def test_a_game_is_kept_over_plays(monkeypatch):
         names = "".join(NAMES[id] for id in queue), [None, *NAMES][int(state[game.HOLD])]
         left = "".join(sorted(NAMES[id] for id in range(7) if bag >> id & 1))
         seen.append((*names, left, int(state[game.COMBO]), int(state[game.BACK_TO_BACK])))
+        assert rules.randomizer == "bag7"
         return actions
 
     monkeypatch.setattr(type(player), "_decide", look)
@@ -183,7 +184,7 @@ suggest""",
         ('start {"board": [[null], [null]]}', "board has shape (2, 1); expected 40 rows of 10 cells"),
         ('start {"board": [[null], [null, "T"]]}', "board has shape (2,)"),
         ('start {"field": "##########"}', "a row of the board is full"),
-        ('start {"combo": -1}', "combo is -1"),
+        (f'start {{"combo": {10**30}}}', "combo is 10"),
         ('start {"back_to_back": 2}', "back_to_back is 2"),
         ('start {"randomizer": {"type": "seven_bag", "bag_state": ["X"]}}', "piece is 'X'"),
         ("start\nnew_piece", "piece is ''"),
