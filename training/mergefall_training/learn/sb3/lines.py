@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 F = np.float32
 STEEP = 5  # larger differences of rank count as this
 DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
-_HALF = np.uint32(1 << 15)  # rounds float32 to bfloat16, its upper 16 bits
 _AT_ONCE = 8  # rows of a table that are added in one pass: all those of a line of four tiles
 
 
@@ -117,23 +116,22 @@ def _inputs(board, count, cell, stride, kinds, places):
 
 
 @kernel(fastmath=True)
-def _features(boards, rows, cols, kinds, across, down, half, features):
+def _features(boards, rows, cols, kinds, across, down, features):
     """Write relu(the sum of some rows of a table) for the lines of boards.
 
     - `across`, `down`: tables float32[lines, inputs + 2, channels] of rows and columns; the last two rows are the bias
       and zeros.
-    - `features`: float32[n, lines, channels], or with `half` bfloat16 as uint16.
+    - `features`: float32[n, lines, channels].
     """
     boards, kinds, across, down, features = unowned((boards, kinds, across, down, features))
     channels = across.shape[2]
-    total = np.empty(channels, F)
-    bits = total.view(np.uint32)
     places = np.empty(-(-2 * max(rows, cols) // _AT_ONCE) * _AT_ONCE, np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         count, cell, stride = _line(line, rows, cols, len(kinds), places)
         table = across[line] if line < rows else down[line - rows]
         for i in range(len(boards)):
             _inputs(boards[i], count, cell, stride, kinds, places)
+            total = features[i, line]
             total[:] = F(0)
             for k in range(0, 2 * count, _AT_ONCE):
                 row0, row1, row2, row3 = (
@@ -152,23 +150,14 @@ def _features(boards, rows, cols, kinds, across, down, half, features):
                     total[c] += (row0[c] + row1[c] + row2[c] + row3[c]) + (row4[c] + row5[c] + row6[c] + row7[c])
             for c in range(channels):
                 total[c] = max(total[c], F(0))
-            if half:
-                for c in range(channels):
-                    features[i, line, c] = np.uint16((bits[c] + _HALF) >> np.uint32(16))
-            else:
-                features[i, line] = total
 
 
 @kernel(fastmath=True)
-def _gradients(boards, rows, cols, kinds, half, features, above, across, down):
-    """Add the gradients of the tables from those of the features, `above`.
-
-    `features` and `above` are float32, or with `half` bfloat16 as uint16.
-    """
+def _gradients(boards, rows, cols, kinds, features, above, across, down):
+    """Add the gradients of the tables from those of the features, `above`."""
     boards, kinds, features, above, across, down = unowned((boards, kinds, features, above, across, down))
     channels = across.shape[2]
     gradient = np.empty(channels, F)
-    bits = gradient.view(np.uint32)
     places = np.empty(2 * max(rows, cols), np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         count, cell, stride = _line(line, rows, cols, len(kinds), places)
@@ -176,12 +165,8 @@ def _gradients(boards, rows, cols, kinds, half, features, above, across, down):
         for i in range(len(boards)):
             _inputs(boards[i], count, cell, stride, kinds, places)
             active, upper = features[i, line], above[i, line]
-            if half:
-                for c in range(channels):
-                    bits[c] = np.uint32(upper[c]) << np.uint32(16) if active[c] > 0 else np.uint32(0)
-            else:
-                for c in range(channels):
-                    gradient[c] = upper[c] if active[c] > 0 else F(0)
+            for c in range(channels):
+                gradient[c] = upper[c] if active[c] > 0 else F(0)
             for k in range(2 * count):
                 row = table[places[k]]
                 for c in range(channels):
@@ -191,30 +176,24 @@ def _gradients(boards, rows, cols, kinds, half, features, above, across, down):
 class LineFeatures(torch.autograd.Function):
     """relu of linear layers on one-hot lines, float32[n, (rows + cols) · channels], rows first.
 
-    `LineFeatures.apply(boards, channels, kinds, half, across, across_bias, down, down_bias)`:
+    `LineFeatures.apply(boards, channels, kinds, across, across_bias, down, down_bias)`:
 
     - `boards`: ranks uint8[n, rows, cols].
     - `kinds`: `neighbours(ranks)`.
-    - `half`: whether the features are bfloat16.
     - `across`, `down`: weights float32[lines · channels, inputs of a line] of rows and columns, with their biases. The
       inputs are the one-hot ranks of a line's cells, then the one-hot kinds of its neighbours.
     """
 
     @staticmethod
     def forward(
-        ctx: Any,
-        boards: NDArray[np.uint8],
-        channels: int,
-        kinds: NDArray[np.uint8],
-        half: bool,
-        *parameters: torch.Tensor,
+        ctx: Any, boards: NDArray[np.uint8], channels: int, kinds: NDArray[np.uint8], *parameters: torch.Tensor
     ) -> torch.Tensor:
         n, rows, cols = boards.shape
         across, down = (
             _table(weight, bias, channels) for weight, bias in zip(parameters[::2], parameters[1::2], strict=True)
         )
-        features = torch.empty(n, rows + cols, channels, dtype=torch.bfloat16 if half else torch.float32)
-        ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds, half, _numbers(features)
+        features = torch.empty(n, rows + cols, channels)
+        ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds, features.numpy()
         _features(*ctx.of_boards[:4], across, down, *ctx.of_boards[4:])
         ctx.tables = across.shape, down.shape
         return features.flatten(1)
@@ -222,12 +201,12 @@ class LineFeatures(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *above: torch.Tensor) -> Any:
         tables: list[Array] = [np.zeros(shape, F) for shape in ctx.tables]
-        gradient = _numbers(above[0].contiguous()).reshape(ctx.of_boards[-1].shape)
+        gradient = above[0].contiguous().numpy().reshape(ctx.of_boards[-1].shape)
         _gradients(*ctx.of_boards, gradient, *tables)
         gradients: list[torch.Tensor] = []
         for table in map(torch.from_numpy, tables):
             gradients += [table[:, :-2].transpose(1, 2).flatten(0, 1), table[:, -2].flatten()]
-        return None, None, None, None, *gradients
+        return None, None, None, *gradients
 
 
 def _table(weight: torch.Tensor, bias: torch.Tensor, channels: int) -> Array:
@@ -237,8 +216,3 @@ def _table(weight: torch.Tensor, bias: torch.Tensor, channels: int) -> Array:
     table[:, :inputs] = weight.view(lines, channels, inputs).transpose(1, 2)
     table[:, inputs] = bias.view(lines, channels)
     return table.numpy()
-
-
-def _numbers(tensor: torch.Tensor) -> Array:
-    """A tensor's memory as an array; bfloat16 as uint16."""
-    return (tensor.view(torch.uint16) if tensor.dtype == torch.bfloat16 else tensor).numpy()

@@ -125,7 +125,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
         if device.type == "cpu":
             weights = (part for layer in (self.across, self.down) for part in (layer.weight, layer.bias))
             kinds: Any = self.kinds.numpy()  # pyright: ignore[reportCallIssue]
-            return LineFeatures.apply(boards, self.channels, kinds, self.mixed_precision, *weights)
+            return LineFeatures.apply(boards, self.channels, kinds, *weights)
         return self.lines_by_products(torch.from_numpy(boards).to(device).int())
 
     def lines_by_products(self, ranks: torch.Tensor) -> torch.Tensor:
