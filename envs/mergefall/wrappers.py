@@ -1,8 +1,7 @@
 """Wrappers for learners, for both games, single and batched.
 
-Each function but `encode` wraps a single environment, a native batch, or a `SyncVectorEnv` of single environments, and
-raises ValueError for an environment that is not mergefall's. The observation of a batch has a row for each game. A
-wrapped single environment has a `spec` that makes it again.
+Each function but `encode` wraps a single environment or a native batch, and raises ValueError for another one. The
+observation of a batch has a row for each game. A wrapped single environment has a `spec` that makes it again.
 
 For agents that choose among boards, `env.unwrapped.afterstates()` has the board after each action.
 """
@@ -18,7 +17,6 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
@@ -130,7 +128,7 @@ class VectorWrapper(gym.vector.VectorWrapper):
     env: Environment
 
     def action_masks(self) -> NDArray[np.bool_]:
-        return _of_all(self, "action_masks")
+        return self.env.action_masks()
 
     def clone_state(self) -> Any:
         return self.env.clone_state()
@@ -211,12 +209,9 @@ class VectorReplaceIllegal(VectorWrapper):
     def __init__(self, env: Environment) -> None:
         _game(env)  # raises ValueError
         super().__init__(env)
-        self._ended: Any = np.zeros(self.num_envs, np.bool_)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
-        mask = options.get("reset_mask") if isinstance(options, Mapping) else None  # SyncVectorEnv removes it
         observations, infos = self.env.reset(seed=seed, options=options)
-        self._ended[slice(None) if mask is None else mask] = False
         return observations, _told(infos, np.zeros(self.num_envs, np.bool_))
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
@@ -225,15 +220,14 @@ class VectorReplaceIllegal(VectorWrapper):
         if given.dtype.kind == "u":  # the space contains signed integers only
             given = given.astype(np.int64)
         if self.action_space.contains(given):  # else the environment raises, with the reason
-            masks, next_step = self.action_masks(), games.metadata["autoreset_mode"] is AutoresetMode.NEXT_STEP
-            begins = games.beginning() if isinstance(games, GameVectorEnv) else self._ended & next_step
-            replaced = ~masks[np.arange(self.num_envs), given] & ~begins
-            actions = np.where(replaced, _drawn(masks, _of_all(self, "clone_state")), given)
+            masks = self.action_masks()
+            replaced = ~masks[np.arange(self.num_envs), given] & ~games.beginning()
+            actions = np.where(replaced, _drawn(masks, games.clone_state()), given)
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        self._ended = terminated | truncated
         if "final_info" in infos:
-            infos = infos | {"final_info": _told(infos["final_info"], replaced & self._ended)}
-            replaced = replaced & ~self._ended
+            ended: Any = terminated | truncated
+            infos = infos | {"final_info": _told(infos["final_info"], replaced & ended)}
+            replaced = replaced & ~ended
         return observations, rewards, terminated, truncated, _told(infos, replaced)
 
 
@@ -252,18 +246,11 @@ def _batched(env: Environment) -> bool:
     return isinstance(env.unwrapped, gym.vector.VectorEnv)
 
 
-def _of_all(env: Environment, method: str) -> Any:
-    """Call a method for all games of a batch; returns an array with a row for each."""
-    games: Any = env.unwrapped
-    return getattr(games, method)() if isinstance(games, GameVectorEnv) else np.stack(games.call(method))
-
-
 def _game(env: Environment) -> Any:
-    """The unwrapped environment, of a Sync batch the first one; raises ValueError if it is not mergefall's."""
+    """The unwrapped environment; raises ValueError if it is not mergefall's."""
     game: Any = env.unwrapped
-    game = game.envs[0].unwrapped if hasattr(game, "envs") else game
     if not isinstance(game, GameEnv | GameVectorEnv):
-        raise ValueError(f"env is {env}; expected one of mergefall's, or a native or Sync batch of them")
+        raise ValueError(f"env is {env}; expected one of mergefall's or a native batch; of a SyncVectorEnv wrap each")
     return game
 
 

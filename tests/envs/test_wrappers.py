@@ -43,12 +43,11 @@ def test_gymnasiums_checker(way, env_id, kwargs):
 @each_case
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_batched_is_single(way, env_id, kwargs, mode):
-    """A native batch, a Sync batch of wrapped environments, and a wrapped Sync batch return the same."""
+    """A native batch and a Sync batch of wrapped environments return the same."""
     wrap, n, more = WAYS[way], 3, {"illegal_limit": 3, "max_episode_steps": 25}
     batches = [
         wrap(gym.make_vec(env_id, num_envs=n, autoreset_mode=mode.value, **more, **kwargs)),
         SyncVectorEnv([lambda: wrap(gym.make(env_id, **more, **kwargs))] * n, autoreset_mode=mode),
-        wrap(SyncVectorEnv([lambda: gym.make(env_id, **more, **kwargs)] * n, autoreset_mode=mode)),
     ]
     rng, ended, refused = np.random.default_rng(1), 0, 0
     returned = [envs.reset(seed=7) for envs in batches]
