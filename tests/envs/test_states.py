@@ -74,6 +74,9 @@ def test_no_observation_becomes_another_position(part, at, value, message):
     seen[part][0, at] = value
     with pytest.raises(ValueError, match=message):
         env.rules.states(seen)
+    if part == "place":  # as a view draws it
+        with pytest.raises(ValueError, match=message):
+            env.rules.view("flat", seen)
 
 
 @each_game

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergefall.tetris import game as words
+from mergefall.tetris.field import columns_of
 from mergefall.tetris.keys import CLEARS, KEYS, STATUS, game
 from mergefall.tetris.keys.reference import TURNS, Game
 from mergefall.tetris.keys.rules import Rules
@@ -288,6 +289,28 @@ def test_clears_by_hand(rows, piece, keys, name, attack):
     for key in [*keys, "hard drop"]:
         _, reward, _, _, info = env.step(KEYS.index(key))
     assert (CLEARS[info["clear"]], reward, info["attack"]) == (name, attack, attack)
+
+
+def test_a_game_that_ends_high_up_is_restored():
+    """Pieces that are kicked up over a crowded spawn may lock above the rows that are kept."""
+    env, rng, kept, lost = gym.make(ID, cols=6, rows=6, gravity=0).unwrapped, np.random.default_rng(0), 0, 0
+    env.reset(seed=0)
+    sound = env.clone_state()
+    for _ in range(3000):
+        state, cells = sound.copy(), rng.random((10, 6)) < rng.choice([0.3, 0.6])
+        cells[:, rng.integers(6)] = False
+        state[words.COLUMNS :], state[words.QUEUE] = columns_of(cells), sound[words.QUEUE] ^ np.uint64(rng.integers(8))
+        if state[words.QUEUE] & 15 == 7:
+            continue
+        env.restore_state(state)
+        for key in rng.choice([3, 4], 4):
+            env.step(key)
+        *_, y = env.step(0)[0]["place"]
+        lost += y + 3 >= 10
+        env.step(6)
+        env.restore_state(env.clone_state())
+        kept += env.clone_state()[words.OVER] == 0
+    assert min(kept, lost) > 10
 
 
 def test_a_masked_key_is_a_wait():

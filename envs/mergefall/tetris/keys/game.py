@@ -12,7 +12,7 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris import game
-from mergefall.tetris.field import clear, fall, full_rows, is_free, put
+from mergefall.tetris.field import clear, fall, field_mask, full_rows, is_free, put
 from mergefall.tetris.game import (
     ATTACK,
     BACK_TO_BACK,
@@ -195,7 +195,7 @@ def raise_garbage(state, count):
         for c in range(cols):
             columns[c] = columns[c] << U(1) | U(c < hole or c >= hole + holes)
             out |= columns[c] >> U(rows + STORAGE) != 0
-            columns[c] &= (U(1) << U(rows + STORAGE)) - U(1)
+            columns[c] &= field_mask(rows + STORAGE)
     return out
 
 
@@ -230,6 +230,8 @@ def lock(state):
     put(columns, piece, SHAPES[piece, rotation], column, y)
     result = clear_full(columns, full_rows(columns), spin, np.int64(state[COMBO]), np.int64(before))
     lines, attack, combo, chained, perfect = result
+    for c in range(columns.size if over else 0):  # cells above the rows that are kept are lost
+        columns[c] &= field_mask(rows + STORAGE)
     points = POINTS[spin, lines]
     if lines:
         if before and chained:

@@ -15,7 +15,7 @@ from mergefall.checks import MOST_COUNTED, integer, known, made_of, number
 from mergefall.rules import argument, no_faults
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of, is_free
-from mergefall.tetris.game import COLUMN, HELD, PENDING, ROTATION
+from mergefall.tetris.game import COLUMN, HELD, PENDING, QUEUE, ROTATION, ROW
 from mergefall.tetris.keys import batch
 from mergefall.tetris.keys import game as by_keys
 from mergefall.tetris.keys.game import LEVEL_LINES, MOST_WAITING, ONE, STORAGE, TOP_LEVEL
@@ -171,6 +171,11 @@ class Rules(PieceRules):
     def _parts(self) -> dict[str, tuple[tuple[int, ...], Any, Any]]:
         return super()._parts | {name: (low.shape, low, high) for name, (low, high) in self._ranges.items()}
 
+    def checked(self, observations: Mapping[str, Any]) -> dict[str, Array]:
+        parts = super().checked(observations)
+        no_faults("observation", [self._wall(parts["piece"], *parts["place"].T[: ROW - ROTATION])])
+        return parts
+
     def states(self, observations: Mapping[str, Any]) -> NDArray[np.uint64]:
         states, level = super().states(observations), np.asarray(observations["status"])[:, -1]
         no_faults("observation", [("level", level, level > (TOP_LEVEL if self.levels else 1), "1 without levels")])
@@ -198,9 +203,13 @@ class Rules(PieceRules):
         columns = states[:, game.COLUMNS :]
         full = np.bitwise_and.reduce(columns, axis=1)
         yield "full rows", full, full > 0, "none"
-        piece, rotation = (states[:, game.QUEUE] & U(game.NIBBLE)).astype(int), states[:, ROTATION].astype(int)
-        width = np.array(WIDTHS, U)[piece, SHAPES[piece, rotation]]
-        yield "column", states[:, COLUMN], states[:, COLUMN] + width > self.cols, "a place within the walls"
+        piece = states[:, QUEUE] & U(game.NIBBLE)
+        yield self._wall(*(part.astype(int) for part in (piece, states[:, ROTATION], states[:, COLUMN])))
+
+    def _wall(self, piece: Array, rotation: Array, column: Array) -> tuple[str, Array, NDArray[np.bool_], str]:
+        """The fault of pieces beyond the right wall, as `_faults` yields it."""
+        wrong = column + np.array(WIDTHS)[piece, SHAPES[piece, rotation]] > self.cols
+        return "column", column, wrong, "a place within the walls"
 
 
 SHOWN = range(ROTATION, PENDING + 1)  # the words that an observation shows
