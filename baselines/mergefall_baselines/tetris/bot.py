@@ -105,7 +105,7 @@ def moves_in(columns: NDArray[np.uint64], pieces: list[int]) -> dict[Place, int]
     return moves
 
 
-def lock(columns: NDArray[np.uint64], place: Place, spin: int, combo: int, chained: bool) -> tuple[int, bool]:
+def lock(columns: NDArray[np.uint64], place: Place, spin: int, combo: int, chained: int) -> tuple[int, int]:
     """Lock a piece and clear full rows, in place; returns the combo and whether a chain is on after it."""
     put(columns, *place)
     full = full_rows(columns)

@@ -13,7 +13,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Mapping
-from typing import Any, TextIO, cast
+from typing import Any, TextIO
 
 import mergefall
 import numpy as np
@@ -108,7 +108,7 @@ def _values(player: Player, position: Position) -> Array:
     """A player's values of the placements of both pieces, float64[n]; the chosen one's is infinite."""
     queue, hold = position.queue[: 1 + game.MOST_PREVIEW], position.hold
     if not queue:
-        raise ValueError("the queue is empty; expected a current piece")
+        raise ValueError("the queue is empty; expected start, with a current piece, before suggest")
     # After a queue of one, a hold brings a piece that nobody knows, or the held one, which is then valued last.
     known = {**getattr(player, "rules", {}), **RULES, "hold": len(queue) > 1, "preview": len(queue) - 1}
     rules = Rules(**known)
@@ -138,9 +138,10 @@ def serve(player: Player, lines: Iterable[str], output: TextIO) -> None:
         print(json.dumps({"type": kind, **more}), file=output, flush=True)
 
     say("info", name=player.name, version=mergefall.__version__, author="mergefall", features=["randomizer"])
-    under, position = player, None
+    nowhere = {"board": [[None] * COLS] * HEIGHT, "queue": []}
+    under, position = player, Position(nowhere)
     for line in filter(str.strip, lines):
-        reason, here = "invalid_message", cast(Any, position)
+        reason = "invalid_message"
         try:
             match json.loads(line):
                 case {"type": "quit"}:
@@ -153,15 +154,13 @@ def serve(player: Player, lines: Iterable[str], output: TextIO) -> None:
                 case {"type": "start"} as message:
                     position = Position(message)
                 case {"type": "stop"}:
-                    position = None
-                case {"type": "play" | "new_piece" | "suggest" as kind} if here is None:
-                    raise ValueError(f"{kind} comes before start; expected a position")
+                    position = Position(nowhere)
                 case {"type": "play"} as message:
-                    here.play(message.get("move"))
+                    position.play(message.get("move"))
                 case {"type": "new_piece"} as message:
-                    here.add(piece_of(message.get("piece")))
+                    position.add(piece_of(message.get("piece")))
                 case {"type": "suggest"}:
-                    say("suggestion", moves=suggestions(under, here))
+                    say("suggestion", moves=suggestions(under, position))
                 case {"type": str()}:  # of an extension
                     pass
                 case _:
