@@ -330,12 +330,14 @@ def learner(algorithm, env_id, changed=None):
     """Steps/s of a learner by its preset, evaluations aside; `changed` are hyper-parameters."""
     from mergefall_training.learn import trainer
     from mergefall_training.learn.presets import configure
+    from mergefall_training.learn.sb3 import train as sb3
     from stable_baselines3.common.logger import configure as logger
 
     config = configure(algorithm, env_id, changed=changed)
     size = {"maskable-ppo": 20_480, "dqn": 12_800}.get(algorithm, 16_384)
     ours = trainer(algorithm).Learner(config, "auto")
-    if model := getattr(ours, "model", None):
+    if isinstance(ours, sb3.Learner):
+        model = ours.model
         model.set_logger(logger(None, []))
         model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
         return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
