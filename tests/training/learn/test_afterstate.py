@@ -25,7 +25,7 @@ RULES = [
     {"cols": 6, "rows": 8, "placements": "slide", "preview": 0, "reward": "score"},
     {"cols": 5, "rows": 8, "pieces": "sz", "overflow": "clear_first", "preview": 2},
     {"cols": 7, "rows": 8, "pieces": "five", "randomizer": "hidden"},
-    {"cols": 6, "rows": 8, "placements": "reachable", "hold": True},
+    pytest.param({"cols": 6, "rows": 8, "placements": "reachable", "hold": True}, marks=pytest.mark.slow),
 ]
 TINY = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
 

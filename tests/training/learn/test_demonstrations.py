@@ -18,7 +18,7 @@ G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GAMES = [
     ("2048/random", G2048, {"rows": 3, "cols": 3, "reward": "log2"}, None),
     ("tetris/dellacherie", TETRIS, {"cols": 5, "rows": 6, "preview": 0}, 30),
-    ("tetris/two-tetrad", TETRIS, {"cols": 5, "rows": 6, "preview": 2, "placements": "slide"}, 30),
+    ("tetris/bcts", TETRIS, {"cols": 5, "rows": 6, "preview": 2, "placements": "slide"}, 30),
 ]
 
 

@@ -110,6 +110,7 @@ def test_the_teachers_of_the_presets_need_the_observation_alone(algorithm, env_i
     assert all(job.player.start(0) is None or job.player.caches for job in jobs)
 
 
+@pytest.mark.slow  # to compile
 def test_a_player_that_caches_plays_the_same_game_if_it_is_asked_about_single_boards():
     """`tetris/keys` remembers its route; without it, it finds one of as many keys to the same place."""
     ours, theirs = (gym.make_vec(KEYS, num_envs=16, **KEYS_FIELD) for _ in range(2))
