@@ -65,18 +65,6 @@ def test_greedy_tetris_takes_the_board_that_a_function_values_highest():
             assert values[action] == low(place(board, name, rotation, column).board)
 
 
-@pytest.mark.slow
-def test_two_tetrad_with_a_function_is_an_exhaustive_search():
-    board = from_text("...../...../...../...../##..#/###.#")
-    player = make("tetris/two-tetrad", heuristic={"name": f"{__name__}:low", "lines": 7.0})
-    values = player.values({"board": board, "piece": 2, "queue": [1]})
-    for action in np.flatnonzero(np.isfinite(values)):
-        first = place(board, "T", *divmod(int(action), 5))
-        second = [place(first.board, "O", 0, column) for column in range(4)]
-        best = max(low(one.board) + 7 * one.lines for one in second if not one.over)
-        assert values[action] == 7 * first.lines + best
-
-
 def test_what_a_compiled_function_raises_ends_the_search():
     @numba.njit
     def fails(board):

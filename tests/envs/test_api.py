@@ -25,11 +25,8 @@ CUT = {"illegal_limit": 3, "max_episode_steps": 20}
 SHAPED = [
     (IDS[0], {"shaping": {"potential": "nneonneo"}}),
     (IDS[0], {"shaping": {"potential": {"player": {"name": "2048/expectimax", "depth": 1}}}, **CUT}),
-    (IDS[0], {"shaping": {"potential": {"player": "2048/ntuple"}, "gamma": 0.95}, "illegal_limit": 2}),
-    (IDS[0], {"shaping": {"potential": "monotone-smooth"}, "illegal_limit": 2}),
     (IDS[1], {"shaping": {"potential": {"name": "bcts", "holes": -20}, "gamma": 0.9, "squash": "asinh"}, "rows": 8}),
     (IDS[1], {"shaping": {"potential": {"player": {"name": "tetris/two-tetrad"}}}, "preview": 2, "rows": 6, **CUT}),
-    (IDS[2], {"shaping": {"potential": "two-tetrad"}, "rows": 8, **CUT}),
     (IDS[3], {"shaping": {"potential": "dellacherie"}, "rows": 8, "illegal_limit": 2}),
     (KEYS, {"shaping": {"potential": "bcts"}, "rows": 8, "garbage": {"rows": 0.5}}),
     (

@@ -1,13 +1,9 @@
 """Pictures of Tetris by keys: cells and colours against the reference, what stands beside the field, play by hand."""
 
-import importlib
-import warnings
 from dataclasses import dataclass, field
 
 import gymnasium as gym
-import matplotlib
 import numpy as np
-import pygame
 import pytest
 from mergefall.tetris.keys import CLEARS, KEYS
 from mergefall.tetris.keys.reference import Game
@@ -115,42 +111,6 @@ def test_what_stands_beside_the_field():
     env.restore_state(env.clone_state())
     scene = canvas.scene(env._states[0])
     assert set(scene.cells[2:].ravel().tolist()) == {0, 1}
-
-
-@pytest.fixture
-def play():
-    """Gymnasium's `play`, whose import chooses another backend for all pictures of matplotlib."""
-    backend = matplotlib.get_backend()
-    with warnings.catch_warnings():  # where no window can be shown
-        warnings.simplefilter("ignore")
-        module = importlib.import_module("gymnasium.utils.play")
-    matplotlib.use(backend)
-    return module.play
-
-
-def test_gymnasiums_play_takes_keys(monkeypatch, play):
-    """A script presses keys, each for one frame; the window closes at its end."""
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    script = [pygame.K_LEFT, pygame.K_UP, pygame.K_z, None, pygame.K_RIGHT, pygame.K_DOWN, pygame.K_c, pygame.K_SPACE]
-    expected = ["left", "clockwise", "counterclockwise", "wait", "right", "soft drop", "hold", "hard drop"]
-    events, last = [], None
-    for key in [*script, pygame.QUIT]:
-        frame = [] if last is None else [pygame.event.Event(pygame.KEYUP, key=last)]
-        last = None
-        if key == pygame.QUIT:
-            frame.append(pygame.event.Event(pygame.QUIT))
-        elif key is not None:
-            frame.append(pygame.event.Event(pygame.KEYDOWN, key=key))
-            last = key
-        events.append(frame)
-    monkeypatch.setattr(pygame.event, "get", lambda: events.pop(0))
-    played, shown = [], []
-    monkeypatch.setattr("gymnasium.utils.play.display_arr", lambda screen, picture, **_: shown.append(picture))
-    env = gym.make(ID, render_mode="rgb_array")
-    play(env, fps=10_000, seed=0, callback=lambda *step: played.append(KEYS[step[2]]))
-    assert played == expected
-    assert len(shown) == 1 + len(expected)
-    assert not np.array_equal(shown[-1], shown[-2])
 
 
 def test_each_key_of_the_game_is_on_the_keyboard():

@@ -68,10 +68,6 @@ def test_restarts_leave_a_local_optimum():
     assert two_hills(ends(two_hills, start, Climb(slack=0, restarts=20, spread=10, passes=100))[0]) > 20
 
 
-def test_passes_bound_a_climb():
-    assert ends(lambda weights: weights["x"], {"x": 1.0}, Climb(passes=3, step=1)) == [{"x": 8}]
-
-
 def test_trials_play_their_own_seeds_and_the_finals_fresh_ones():
     tuning = run()
     assert len(tuning.trials) == SMALL.trials
