@@ -1,11 +1,14 @@
 """The site that `make site` built, in Chromium and as files: links, console, widths, themes, search."""
 
 import json
+import re
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from markdown_it import MarkdownIt
 
 SITE = Path(__file__).parents[2] / "build" / "site"
 pytestmark = pytest.mark.skipif(not (SITE / "index.html").exists(), reason="no build/site: make site")
@@ -71,6 +74,19 @@ def test_links_and_anchors_lead_somewhere():
             if not file.is_file() or (parts.fragment and file in known and parts.fragment not in known[file].ids):
                 broken.append(f"{page.relative_to(SITE)}: {target}")
     assert broken == []
+
+
+def test_no_code_of_the_first_page_is_lost():
+    """An indented block that begins a page's section would else become a paragraph."""
+    readme = (SITE.parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks = [token.content for token in MarkdownIt().parse(readme) if token.type in ("code_block", "fence")]
+    shown = "".join(
+        unescape(re.sub(r"<[^>]*>", "", code))
+        for page in pages()
+        for code in re.findall(r"<pre>(.*?)</pre>", page.read_text(encoding="utf-8"), re.DOTALL)
+    )
+    assert len(blocks) >= 5
+    assert [block for block in blocks if block.strip() not in shown] == []
 
 
 def test_every_page_fits_a_phone_and_is_readable_in_both_themes(asked, tmp_path):
