@@ -213,9 +213,20 @@ def title(player: str, options: Mapping[str, Any]) -> str:
     '2048/minimax depth=1'
     >>> title("2048/greedy", {"heuristic": {"name": "mine:board"}})
     '2048/greedy heuristic=mine:board'
+    >>> title("tetris/keys", {"of": {"player": "tetris/beam", "width": 25}})
+    'tetris/keys of=(tetris/beam width=25)'
     """
-    shown = {n: v["name"] if isinstance(v, Mapping) and set(v) == {"name"} else v for n, v in options.items()}
-    return " ".join([player, *(f"{name}={value}" for name, value in shown.items() if name != "checksum")])
+    shown = (f"{name}={_shown(value)}" for name, value in options.items() if name != "checksum")
+    return " ".join([player, *shown])
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case {"name": name} if len(value) == 1:
+            return name
+        case {"player": str(), **more}:
+            return f"({title_of(value)})" if more else value["player"]
+    return value
 
 
 def title_of(spec: Any) -> str:

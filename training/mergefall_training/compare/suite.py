@@ -22,6 +22,7 @@ from typing import Any
 
 from mergefall.checks import choice, in_place, integer, known, near, number
 from mergefall.games import game_of
+from mergefall_baselines.player import title
 
 from mergefall_training.files import in_places, made, read_yaml
 from mergefall_training.learn.presets import configure
@@ -237,7 +238,7 @@ def _contestant(content: Any, episodes: int) -> Contestant:
             training = made(Training, own.pop("train"))
         return made(Contestant, {"label": training.algorithm, "episodes": episodes} | own | {"training": training})
     name = str(own["player"])
-    label = " ".join([name.partition("/")[2] or name, *(f"{option}={value}" for option, value in entry.items())])
+    label = title(name.partition("/")[2] or name, entry)
     return made(Contestant, {"label": label, "episodes": episodes} | own | {"options": entry})
 
 
