@@ -16,7 +16,7 @@ _PATH = re.compile(r"[^\W\d][\w.]*:[^\W\d][\w.]*")
 _folders: list[str] = []  # where a program looks for the modules that its user names
 _typed: set[str] = set()  # words of the user's that files may repeat
 T = TypeVar("T")
-ONLY_YOU = "only you may name one: on the command line, or by mergefall.imports.allow"
+ONLY_YOU = "only you may name one: on the command line, as module:name or 'command=PROGRAM ARGUMENT', or by mergefall.imports.allow"  # noqa: E501
 _EXTRAS = {
     "render": ("pygame", "matplotlib", "moviepy", "imageio"),
     "train": ("torch", "stable_baselines3", "sb3_contrib", "tensorboard", "minari", "cma"),
@@ -130,9 +130,9 @@ def inert(content: T, typed: Any = (), but: Sequence[str] = ()) -> T:
 
     >>> inert({"env_kwargs": {"opponent": {"player": "os:system"}}})
     Traceback (most recent call last):
-    ValueError: env_kwargs.opponent.player names 'os:system', a module to import or a program to run; only you may name one: on the command line, or by mergefall.imports.allow
+    ValueError: env_kwargs.opponent.player names 'os:system', a module to import or a program to run; only you may name one: on the command line, as module:name or 'command=PROGRAM ARGUMENT', or by mergefall.imports.allow
     """  # noqa: E501
-    allowed = {*_typed, *strings_in(typed)}
+    allowed = {*_typed, *strings_in(typed), *(f"command={text}" for text in strings_in(typed))}
     for path, text in _running(content):
         if text not in allowed and not any(f"{path}.".startswith(f"{part}.") for part in but):
             raise ValueError(f"{path} names {text!r}, a module to import or a program to run; {ONLY_YOU}")
@@ -140,9 +140,15 @@ def inert(content: T, typed: Any = (), but: Sequence[str] = ()) -> T:
 
 
 def allow(words: Iterable[str]) -> None:
-    """From now on `inert` lets files repeat these words of the user's, and each `module:name` in them."""
+    """From now on `inert` lets files repeat what these words of the user's name.
+
+    That is each `module:name`, and after ``command=`` or ``command:`` a program and its arguments. No other word may be
+    run: a file's own path is one.
+    """
     for word in words:
         _typed.update([word, *_PATH.findall(word)])
+        if command := re.search(r"\bcommand\s*[=:](.*)", word, re.DOTALL):
+            _typed.update(f"command={part}" for part in re.findall(r"""[^\s\[\]{},"']+""", command[1]))
 
 
 def _running(value: Any, path: str = "", key: str = "") -> Iterator[tuple[str, str]]:
@@ -155,7 +161,9 @@ def _running(value: Any, path: str = "", key: str = "") -> Iterator[tuple[str, s
             yield from _running(part, f"{path}.{name}".removeprefix("."), str(name))
     else:
         an_id = key in ("env", "env_id") and ":" in str(value).removeprefix("mergefall:")
-        if an_id or is_import(value) or (key == "command" and value is not None):
+        if key == "command" and value is not None:
+            yield path, f"command={value}"
+        elif an_id or is_import(value):
             yield path, str(value)
 
 

@@ -198,6 +198,15 @@ def test_a_user_may_name_a_module(trace):
     assert inert({"opponent": "my_bots:Bot", "env": f"mergefall:{TETRIS}", "path": "C:/runs/first", "device": "cuda:0"})
 
 
+def test_a_user_may_name_a_program():
+    """A file that the user names is none: it may be a program as well."""
+    imports.allow(["report", "./model.npz", "command=cold-clear -c x.json", 'of={player: b, command: ["my bot", -v]}'])
+    for command in (["./model.npz"], ["report"], "report", ["cold-clear", "./model.npz"]):
+        with pytest.raises(ValueError, match=REFUSED):
+            inert({"player": "tetris/bot", "command": command})
+    assert inert([{"command": ["cold-clear", "-c", "x.json"]}, {"command": ["bot", "-v"]}])
+
+
 def test_own_players_of_a_suite_are_named_in_the_command(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "modules" / "own_players.py").write_text(

@@ -752,10 +752,10 @@ def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def paths_in(words: Sequence[T]) -> tuple[T, ...]:
-    """Those of a command's words that name no module: `mergefall.imports.allow` has let files name the others."""
+    """Those of a command's words that name no module or program: `mergefall.imports.allow` has let files name these."""
     from mergefall.imports import is_import
 
-    return tuple(word for word in words if not is_import(str(word)))
+    return tuple(word for word in words if not is_import(str(word)) and not str(word).startswith("command="))
 
 
 def parsed(about: str, text: str) -> Any:
