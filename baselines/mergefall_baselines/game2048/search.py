@@ -231,40 +231,33 @@ class Search2048(KernelPlayer):
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.time_limit is None:
             return super()._decide(rules, states, memory, values, exact)
-        contexts = [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)]
-        actions = np.empty(len(states), np.int64)
-        for i in range(len(states)):
-            one = slice(i, i + 1)
-            actions[i] = self._deepen(contexts, rules, states[one], memory[one], values[one], exact)
-        return actions
-
-    def _deepen(
-        self, contexts: list[Array], rules: Any, state: Array, memory: Array, values: Array, exact: bool
-    ) -> Any:
-        """Search 1, 2, 3 … moves deep until the time is up; the last complete search decides."""
+        contexts, actions = (
+            [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)],
+            np.empty(len(states)),
+        )
 
         def tell(field: str, value: int) -> None:
             for context in contexts:
                 context[field] = value
 
-        tell("stop", 0)
-        timer, action = threading.Timer(self.time_limit or 0.0, tell, ("stop", 1)), 0
-        try:
-            for depth in range(1, (self.depth if self.depth > 0 else MARGIN) + 1):
-                tell("depth", depth)
-                last = values.copy()
-                found = super()._decide(rules, state, memory, values, exact)
-                if contexts[0]["stop"][0]:
-                    values[:] = last
-                    break
-                action = found[0]
-                if depth == 1:
-                    if np.isfinite(values).sum() < 2:  # no choice
+        for i in range(len(states)):  # search 1, 2, 3 … moves deep; the last complete search decides
+            one, timer = slice(i, i + 1), threading.Timer(self.time_limit, tell, ("stop", 1))
+            tell("stop", 0)
+            try:
+                for depth in range(1, (self.depth if self.depth > 0 else MARGIN) + 1):
+                    tell("depth", depth)
+                    worth = values[one].copy()
+                    action = super()._decide(rules, states[one], memory[one], worth, exact)
+                    if contexts[0]["stop"][0]:
                         break
-                    timer.start()
-        finally:
-            timer.cancel()
-        return action
+                    actions[one], values[one] = action, worth
+                    if depth == 1:
+                        timer.start()
+                    if np.isfinite(worth).sum() < 2:  # no choice
+                        break
+            finally:
+                timer.cancel()
+        return actions
 
     def _search_context(self, shape: SearchKind, rows: int, cols: int, exact: bool) -> np.uint64:
         in_word = shape.kind != "wide"

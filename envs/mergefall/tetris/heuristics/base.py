@@ -146,20 +146,14 @@ class Heuristic(WeightedSum):
 
     def __call__(self, placement: Placement) -> float:
         """The value of a placement; −inf if it ended the game. Raises ValueError for anything but a `Placement`."""
-        _check_placement(placement)
+        kinds = self._by_kind(placement)
         if placement.over:
             return -np.inf
-        of_move, of_last = (
-            sum((getattr(self, name, 0.0) * term for name, term in terms.items()), 0.0)
-            for terms in self._of_placement(placement)
-        )
-        return of_move + of_last + self.board(placement.locked if self.before_clearing else placement.board)
+        return sum(sum((getattr(self, n, 0.0) * term for n, term in terms.items()), 0.0) for terms in kinds)
 
     def terms(self, placement: Placement) -> dict[str, float]:
         """The named terms of a placement before weighting, also if it ended the game."""
-        _check_placement(placement)
-        of_move, of_last = self._of_placement(placement)
-        terms = of_move | of_last | self.board_terms(placement.locked if self.before_clearing else placement.board)
+        terms = {name: term for kind in self._by_kind(placement) for name, term in kind.items()}
         return {name: terms[name] for name in self.term_names if name in terms}
 
     def board(self, boards: ArrayLike) -> Any:
@@ -183,16 +177,20 @@ class Heuristic(WeightedSum):
         found = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
         return {name: term.copy() if term.ndim else float(term) for name, term in found.items()}
 
-    def _of_placement(self, placement: Placement) -> tuple[dict[str, float], dict[str, float]]:
-        """The terms of every placement, and those of the last one."""
+    def _by_kind(self, placement: Any) -> list[dict[str, float]]:
+        """The terms of a placement: of itself, of a last one, of its board."""
+        if not isinstance(placement, Placement):
+            given = type(placement).__name__
+            raise ValueError(f"placement is of type {given}; expected a Placement from `place`; `board` takes boards")
         name, rotation = identify(placement.cells)
         column, rows = min(column for _, column in placement.cells), placement.board.shape[0]
-        y = rows - 1 - max(row for row, _ in placement.cells)
-        lines, own = placement.lines, placement.removed_cells
-        at_rest = NAMES.index(name), rotation, column, y
-        of_move = self.of_placement.kernel(*at_rest, lines, own, rows) if self.of_placement.names else ()
-        of_last = self.of_last.kernel(*at_rest, rows) if self.of_last.names else ()
-        return _named(self.of_placement.names, of_move), _named(self.of_last.names, of_last)
+        at_rest = NAMES.index(name), rotation, column, rows - 1 - max(row for row, _ in placement.cells)
+        own, last = self.of_placement, self.of_last
+        of_own = own.kernel(*at_rest, placement.lines, placement.removed_cells, rows) if own.names else ()
+        of_last = last.kernel(*at_rest, rows) if last.names else ()
+        of_board = self._of_boards(placement.locked if self.before_clearing else placement.board)
+        found = zip((own, last, self.of_board), (of_own, of_last, of_board), strict=True)
+        return [dict(zip(kind.names, map(float, terms), strict=True)) for kind, terms in found]
 
     def _of_boards(self, boards: ArrayLike) -> NDArray[np.float64]:
         """The terms float64[k] of a board, float64[n, k] of a batch."""
@@ -274,16 +272,6 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         return value + dot(terms, weights, first_board)
 
     return Kernels(move, board, prepare, leaf)
-
-
-def _named(names: tuple[str, ...], terms: tuple[float, ...]) -> dict[str, float]:
-    return {name: float(term) for name, term in zip(names, terms, strict=True)}
-
-
-def _check_placement(placement: Any) -> None:
-    if not isinstance(placement, Placement):
-        given = type(placement).__name__
-        raise ValueError(f"placement is of type {given}; expected a Placement from `place`; `board` takes boards")
 
 
 @cache

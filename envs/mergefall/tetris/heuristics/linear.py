@@ -87,8 +87,8 @@ OWN = U(MOST_COLS + 2)  # from a column to its own counts
 
 
 @cache
-def _terms_kernel(with_rows: bool, with_steps: bool) -> Kernel:
-    """The terms from what was counted: of rows with holes and of diversity only those that are asked for."""
+def _terms_kernel(with_steps: bool) -> Kernel:
+    """The terms from what was counted; diversity only where a heuristic wants it."""
 
     @kernel(forceinline=True)
     def terms_of(packed, filled, holes, steps):
@@ -98,16 +98,16 @@ def _terms_kernel(with_rows: bool, with_steps: bool) -> Kernel:
             np.int64(packed >> HEIGHTS_AT & FIELD) - filled,
             filled - np.int64(packed >> STANDING & FIELD),
             np.int64(packed >> WELLS_AT),
+            popcount(holes),
         )
-        more = (*terms, popcount(holes)) if with_rows else terms
-        return (*more, popcount(steps)) if with_steps else more
+        return (*terms, popcount(steps)) if with_steps else terms
 
     return terms_of
 
 
 @cache
-def _board_kernel(with_rows: bool, with_steps: bool) -> Kernel:
-    terms_of = _terms_kernel(with_rows, with_steps)
+def _board_kernel(with_steps: bool) -> Kernel:
+    terms_of = _terms_kernel(with_steps)
 
     @kernel
     def board_terms(columns, rows, weights):
@@ -128,8 +128,8 @@ def _board_kernel(with_rows: bool, with_steps: bool) -> Kernel:
 
 
 @cache
-def _memo(with_rows: bool, with_steps: bool) -> Memo:
-    terms_of = _terms_kernel(with_rows, with_steps)
+def _memo(with_steps: bool) -> Memo:
+    terms_of = _terms_kernel(with_steps)
 
     @kernel
     def prepare(columns, rows, memo):
@@ -176,8 +176,7 @@ def _memo(with_rows: bool, with_steps: bool) -> Memo:
                 following |= cells
             packed += of_pair(before, new) + of_wells(before & following & ~new, ~new) + of_column(new)
             full &= new
-            if with_rows:
-                holes |= holes_in(new)
+            holes |= holes_in(new)
             if with_steps and (i > 0 or column > 0):
                 steps |= of_step(before, new)
             before, new = new, following
@@ -220,9 +219,9 @@ class Linear(Heuristic):
         """The features that a subclass has weights for are its terms, in the order of its fields."""
         fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
         cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
-        wanted = "rows_with_holes" in cls.term_names, "diversity" in cls.term_names
-        names = OF_BOARD[:5] + tuple(name for name, want in zip(OF_BOARD[5:], wanted, strict=True) if want)
-        cls.of_board, cls.memo = Terms(names, _board_kernel(*wanted)), _memo(*wanted)
+        wanted = OF_BOARD[-1] in cls.term_names
+        cls.of_board = Terms(OF_BOARD if wanted else OF_BOARD[:-1], _board_kernel(wanted))
+        cls.memo = _memo(wanted)
         super().__init_subclass__(**kwargs)
 
 
