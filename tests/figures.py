@@ -163,11 +163,6 @@ COVERAGE = {
 MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}".rstrip())}
 WHAT = {"what": label, "N": games, "seeds": seeds}
 TRIAL = WHAT | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
-MAIN = (
-    "ntuple-2h-6 league-strong-6 league-strong-1 nneonneo-fast distill ways-2048-5min-distill "
-    "tile-order-expectimax-3 ways-2048-5min-maskableppo two-tetrad-bcts-10x8 tetris-distill dt-10-10x10 sz-evolved "
-    "attack-400-8"
-)
 
 
 @dataclass(frozen=True)
@@ -444,12 +439,10 @@ CARD = {"file": file, "trained and measured on": board, "N": games, "mean [95 %]
 LUCK = {header: ADVERSARY[header] for header in ADVERSARY if header != "seeds"}
 # Tables of pages by name: columns, and the ids of records. In `short` a record has its label for them.
 EXTRACTS: dict[str, tuple[Columns, str]] = {
-    "main": (WHO | MEAN | MS, MAIN),
     "front": (
         {"player": field("front"), "N": games, "mean [95 %]": ROWS["mean [95 %]"], "beside it": field("published")},
         "league-strong-6 distill ways-2048-5min-distill attack-400-8 sz-evolved",
     ),
-    "main-rows": (ROWS | MS | {"full table": lambda record: f"`{record['question']}`"}, MAIN),
     "reproduced": (
         ROWS | {"games with 2048": rate("2048")} | PUBLISHED,
         "tile-order-expectimax-3 tile-order-alphabeta-2 monotone-smooth-minimax bcts-10x10 two-tetrad-bcts-10x8",
@@ -536,12 +529,12 @@ def rows_of(name: str, known: list[Record]) -> tuple[Columns, list[Record]]:
 def table(name: str, known: list[Record]) -> str:
     """A table in Markdown.
 
-    Below a question's table and `main` stand the commands, under the numbers that the rows bear in the column "how".
+    Below a question's table stand the commands, under the numbers that the rows bear in the column "how".
     """
     if name == "ways":
         return ways(known)
     columns, rows = rows_of(name, known)
-    commands = [row["command"] for row in rows if row.get("command") and (name in QUESTIONS or name == "main")]
+    commands = [row["command"] for row in rows if row.get("command") and name in QUESTIONS]
     commands = list(dict.fromkeys(commands))
     cells = {header: [column(row) for row in rows] for header, column in columns.items()}
     cells = {header: column for header, column in cells.items() if any(column)}

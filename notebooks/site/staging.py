@@ -60,7 +60,7 @@ NAMED = {player: f"players/{player.replace('/', '-')}" for player in players()}
 NAMED |= {env_id: f"environments/{env_id.partition('/')[2]}" for env_id in ENVIRONMENTS}
 
 LINK = re.compile(r"(!?)\[((?:`[^`]*`|[^\[\]`])*)\]\((?!https?:)([^)#\s]*)(#[^)\s]*)?\)|`([^`\n]+)`")
-INTERVAL = re.compile(r"(?<=\w) \[(−?[\d.]+), (−?[\d.]+)\]")
+INTERVAL = re.compile(r"(?<=\w) \[(−?[\d.]+[kM]?), (−?[\d.]+[kM]?)\]")
 FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 written: set[Path] = set()
 shown_files: set[str] = set()  # tracked files without a page of another kind that links lead to
