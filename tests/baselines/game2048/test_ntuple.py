@@ -100,12 +100,9 @@ def test_what_is_no_network_is_refused_by_a_value_error(tmp_path):
     network, path = TupleNetwork("01", 2, 2), tmp_path / "n.npz"
     network.weights[:] = np.random.default_rng(0).normal(size=36)
     network.save(path)
-    whole = path.read_bytes()
-    flipped = whole[:250] + bytes([whole[250] ^ 1]) + whole[251:]
-    for damaged in (whole[:200], whole[:-30], b"", flipped, b"PK" + whole[2:150]):
-        path.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"n\.npz"):
-            TupleNetwork.load(path)
+    path.write_bytes(path.read_bytes()[:-30])  # test_models.py damages files of this kind in more ways
+    with pytest.raises(ValueError, match=r"n\.npz"):
+        TupleNetwork.load(path)
     for spec, version, message in (({"patterns": "01"}, 1, "rows"), ({}, 2, "version 2")):
         write_arrays(path, FORMAT, version, spec, {"touched": np.zeros(3, np.uint8)})
         with pytest.raises(ValueError, match=message):

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 from mergefall_baselines import make
-from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
-from mergefall_training.learn.run import CHECKPOINT, open_run, read_config, read_curve
+from mergefall_training.learn.run import open_run, read_config, read_curve
 from mergefall_training.learn.sb3 import train as sb3
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import parameters_of
@@ -154,14 +153,6 @@ def test_damaged_folders_are_refused(tmp_path):
     whole, text = checkpoint.read_bytes(), settings.read_text()
     checkpoint.write_bytes(whole[:-100])
     with pytest.raises(ValueError, match=r"checkpoint\.npz"):
-        train(run, config(), resume=True)
-    checkpoint.write_bytes(whole)
-    state, arrays, _ = read_arrays(checkpoint, CHECKPOINT, 1)
-    name = next(name for name, array in arrays.items() if array.dtype == np.float32)
-    with pytest.MonkeyPatch.context() as unchecked:
-        unchecked.setattr("mergefall_baselines.arrays.check_finite", lambda *_: None)
-        write_arrays(checkpoint, CHECKPOINT, 1, state, arrays | {name: np.full_like(arrays[name], np.nan)})
-    with pytest.raises(ValueError, match=rf"checkpoint\.npz: the array '{name}' holds nan; expected finite numbers"):
         train(run, config(), resume=True)
     checkpoint.write_bytes(whole)
     for damaged in (text[:50], text.replace("training run", "run"), text.replace('"seed"', '"sead"')):

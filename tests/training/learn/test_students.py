@@ -74,7 +74,7 @@ LEARNING = {
 }
 
 
-@pytest.mark.parametrize("algorithm", LEARNERS)
+@pytest.mark.parametrize("algorithm", ["distill", pytest.param("kickstart", marks=pytest.mark.slow)])
 def test_the_student_plays_nearly_as_its_teacher(tmp_path, algorithm):
     """2×3 is solved: perfect play scores 480, random play less than half of it."""
     trained(tmp_path / "run", small(algorithm, LEARNING[algorithm], timesteps=20_480, interval=20_480))
