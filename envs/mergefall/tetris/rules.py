@@ -204,13 +204,17 @@ class PieceRules(GameRules):
     def states(self, observations: Mapping[str, Any]) -> NDArray[np.uint64]:
         """States that show these observations, uint64[n, words]; what none shows is as in a blank state.
 
-        Raises ValueError for what no game shows. Full rows are taken as they stand.
+        Raises ValueError for what no game shows; by placements, full rows are taken as they stand.
         """
         parts = self.checked(observations)
         states = self._blank_states(len(parts["board"]))
         self._read(parts, states)
-        no_faults("observation", PieceRules._faults(self, states))
+        no_faults("observation", self._misread(parts, states))
         return states
+
+    def _misread(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> Any:
+        """The faults of states that were read from the parts of observations."""
+        return PieceRules._faults(self, states)
 
     def _read(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> None:
         """Write what the parts of observations show into blank states."""

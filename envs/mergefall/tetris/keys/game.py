@@ -102,7 +102,8 @@ class Lock(NamedTuple):
 @kernel(inline="always")
 def place_of(state):
     """(rotation, column, row) of the falling piece."""
-    return np.int64(state[ROTATION]), np.int64(state[COLUMN]), np.int64(state[ROW])
+    # Masked, so that the compiler knows their ranges and tests no index for being negative: half of a mask's time.
+    return np.int64(state[ROTATION] & U(3)), np.int64(state[COLUMN] & U(15)), np.int64(state[ROW] & U(63))
 
 
 @kernel

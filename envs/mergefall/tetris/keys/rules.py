@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
@@ -176,11 +177,9 @@ class Rules(PieceRules):
         no_faults("observation", [self._wall(parts["piece"], *parts["place"].T[: ROW - ROTATION])])
         return parts
 
-    def states(self, observations: Mapping[str, Any]) -> NDArray[np.uint64]:
-        states, level = super().states(observations), np.asarray(observations["status"])[:, -1]
-        no_faults("observation", [("level", level, level > (TOP_LEVEL if self.levels else 1), "1 without levels")])
-        no_faults("observation", self._faults(states))
-        return states
+    def _misread(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> Any:
+        level = parts["status"][:, -1]
+        return chain([("level", level, (level > 1) & (not self.levels), "1 without levels")], self._faults(states))
 
     def _read(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> None:
         super()._read(parts, states)
