@@ -68,7 +68,15 @@ QUICK = {
     "quintris/expectimax": (1, 3),
 }
 SMALL_FIELD = {"cols": 6, "rows": 12}
-OF_2048 = [(name, {"rows": 2, "cols": 3} if name == "2048/optimal" else {}) for name in players() if "2048" in name]
+OF_2048 = [
+    pytest.param(
+        name,
+        {"rows": 2, "cols": 3} if name == "2048/optimal" else {},
+        marks=[pytest.mark.slow] * (name == "2048/strongest"),  # to load; 2048/ntuple plays alike
+    )
+    for name in players()
+    if "2048" in name
+]
 OF_TETRIS = [
     pytest.param(name, SMALL_FIELD | kwargs, marks=[pytest.mark.slow] * (which not in QUICK.get(name, (0,))))
     for name in players()
