@@ -18,7 +18,8 @@ from mergefall_training.files import json_text, read_lines, write_whole
 from mergefall_training.play.statistics import short
 
 FILE = Path("training", "figures.jsonl")
-BY_HAND = ("label", "short", "note", "published", "training", "again")  # what stays when a record is measured again
+# What stays when a record is measured again.
+BY_HAND = ("label", "short", "front", "note", "published", "training", "again")
 SAID = ("player", "options", "env", "env_kwargs", "command", "again", *BY_HAND)  # nothing is made of it
 
 
