@@ -22,6 +22,7 @@ from mergefall_training.learn.models import load_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, read_checkpoint, read_config, train
 from mergefall_training.play.evaluation import Evaluation
+from mergefall_training.play.match import Match
 from mergefall_training.play.records import read_header
 from mergefall_training.play.verify import verify
 from mergefall_training.play.watching import Show
@@ -260,8 +261,8 @@ def test_the_heuristic_of_a_model(tmp_path):
 
 def test_trials(tmp_path, trace):
     climb, path = Climb(games=2, finals=2, passes=1, restarts=0, trials=1), tmp_path / "trials.jsonl"
-    arguments = "tetris/greedy", {"heuristic": "dellacherie"}, TETRIS, climb
-    options = {"only": ["holes"], "env_kwargs": SMALL, "out": path, "progress": False}
+    arguments = "tetris/greedy", {"heuristic": "dellacherie"}, Match.read(TETRIS, SMALL), climb
+    options = {"only": ["holes"], "out": path, "progress": False}
     tune(*arguments, **options)
     path.write_text(path.read_text().replace(TETRIS, f"evilmod:{TETRIS}"))
     with pytest.raises(ValueError, match="another run: env_id is 'evilmod:"):

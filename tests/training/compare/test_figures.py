@@ -57,7 +57,8 @@ def test_a_record_says_what_the_evaluation_says_and_is_replaced(clone, capsys):
         required, optional = (set(names.split()) for names in REQUIRED["figure"])
         assert required <= record.keys() <= required | optional | {"id", "question", "options"}
         commands.check(record["command"])
-        clone.write_text(clone.read_text().replace('"label": "', '"note": "by hand", "front": "text", "label": "Mine: '))
+        by_hand = '"note": "by hand", "front": "text", "label": "Mine: '
+        clone.write_text(clone.read_text().replace('"label": "', by_hand))
     assert record["label"].startswith("Mine: ")
     assert (record["note"], record["front"]) == ("by hand", "text")
     assert "| Mine: " in table("trees", read(clone))

@@ -143,14 +143,8 @@ def tune(
         for episode in play_all(replace(job, player=made), range(seed, seed + games), 1, executor):
             results.append(getattr(episode, figure))
             show(len(trials), f"{len(results)} of {games} games{best()}")
-        return WeightTrial(
-            weights,
-            seed,
-            games,
-            mean=float(np.mean(results)),
-            error=round(float(np.std(results)) / math.sqrt(games), 1),
-            seconds=round(perf_counter() - begun, 3),
-        )
+        mean, error = float(np.mean(results)), round(float(np.std(results)) / math.sqrt(games), 1)
+        return WeightTrial(weights, seed, games, mean, error, round(perf_counter() - begun, 3))
 
     def best() -> str:
         return f", best {max(one.mean for one in trials):,.1f}" if trials else ""
