@@ -231,10 +231,8 @@ class Search2048(KernelPlayer):
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
         if self.time_limit is None:
             return super()._decide(rules, states, memory, values, exact)
-        contexts, actions = (
-            [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)],
-            np.empty(len(states)),
-        )
+        contexts = [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)]
+        actions = np.empty(len(states), np.int64)
 
         def tell(field: str, value: int) -> None:
             for context in contexts:

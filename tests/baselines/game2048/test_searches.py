@@ -167,6 +167,7 @@ def test_a_time_limit_ends_a_search_that_would_go_on():
     player = make("2048/expectimax", heuristic="monotone-smooth", depth=60, time_limit=0.2)
     values = player.values(board)  # to depth 60 it would take longer than anyone lives
     assert np.isfinite(values).any()
+    assert player.act(np.stack([board] * 2)).dtype == np.int64
 
 
 @numba.njit
