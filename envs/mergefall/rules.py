@@ -51,7 +51,7 @@ class GameRules:
     # `exponential_mean` estimates the mean from games that a cap ended.
     memoryless = False
     by_keys = False  # whether an action is a key, of which a turn takes several, each a 60th of a second
-    matches = False  # whether the headline is 1 for a match won, 0 for a draw, -1 for one lost
+    matches = False  # whether the headline is 1 for a match won, 0 for a draw, -1 for one lost; states have two halves
 
     reward: Any
     illegal_limit: int

@@ -54,7 +54,6 @@ class PieceRules(GameRules):
     action, turn, turns = "piece", "piece", "pieces"
     reach: Any = None  # for kernels, see `placements.py`
     storage: ClassVar[int] = 0  # rows above the field that are shown
-    versus: ClassVar[bool] = False  # whether a second half of a state is the opponent's
     own_numbers: ClassVar[dict[str, slice]] = {}  # what else an observation, and `info`, have of `Seen.numbers`
     own_figures: ClassVar[dict[str, int]] = {}
     queue_at: ClassVar[int] = OWN  # where the queue begins there
@@ -105,7 +104,7 @@ class PieceRules(GameRules):
             "board": gym.spaces.Box(0, 1, (self.height, self.cols), np.uint8),
             "piece": gym.spaces.Discrete(self.n_pieces),
         }
-        if self.versus:
+        if self.matches:
             spaces["opponent"] = spaces["board"]
         if self.preview:
             spaces["queue"] = gym.spaces.MultiDiscrete([self.n_pieces] * self.preview)
@@ -128,7 +127,7 @@ class PieceRules(GameRules):
     def seen(self, count: int) -> Seen:
         cells, copies = self.height * self.cols, self.n_pieces if self.randomizer == "hidden" else 0
         return Seen(
-            boards=np.empty((count, (1 + self.versus) * cells), np.uint8),
+            boards=np.empty((count, (1 + self.matches) * cells), np.uint8),
             numbers=np.empty((count, self.queue_at + self.preview + copies), np.int64),
             masks=np.empty((count, self.n_actions), np.int8),
             rewards=np.empty(count, np.float64),
@@ -142,10 +141,10 @@ class PieceRules(GameRules):
 
     def shown(self, seen: Seen) -> tuple[dict[str, Array], dict[str, Array]]:
         """(the batched observation in what a step has written, the infos by key)."""
-        sides = seen.boards.reshape(-1, 1 + self.versus, self.height, self.cols).swapaxes(0, 1)
+        sides = seen.boards.reshape(-1, 1 + self.matches, self.height, self.cols).swapaxes(0, 1)
         numbers = {name: seen.numbers[:, at] for name, at in self.numbers.items()}
         figures = {name: seen.numbers[:, at] for name, at in self.info_numbers.items()}
-        observations = {"board": sides[0], **numbers} | ({"opponent": sides[1]} if self.versus else {})
+        observations = {"board": sides[0], **numbers} | ({"opponent": sides[1]} if self.matches else {})
         return observations, {"action_mask": seen.masks, "legal": seen.legal, **figures}
 
     def observations(self, states: NDArray[np.uint64]) -> dict[str, Array]:
@@ -159,7 +158,7 @@ class PieceRules(GameRules):
         if not isinstance(observation, Mapping) or "board" not in observation:
             raise ValueError(f"observation is {observation!r}; expected a mapping with board, piece and more")
         parts = {
-            n: checks.array(n, part, "integers") for n, part in observation.items() if cls.versus or n != "opponent"
+            n: checks.array(n, part, "integers") for n, part in observation.items() if cls.matches or n != "opponent"
         }
         board, preview = parts["board"], parts.get("queue", np.empty(0)).shape[-1:]
         if board.ndim not in (2, 3):

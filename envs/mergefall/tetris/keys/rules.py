@@ -155,7 +155,7 @@ class Rules(PieceRules):
             game.HOLE: ("hole", self.cols - garbage.holes, "the leftmost empty column of the last row of garbage"),
             game.OWED: ("owed", ONE - 1, "65536ths of a row of garbage to come"),
             game.HOLE_STREAM: ("stream of holes", (1 << 64) - 1, "a random stream"),
-            game.OPPONENTS_KEY: ("opponent's key", (self.n_actions - 1) * self.versus, "which it presses next"),
+            game.OPPONENTS_KEY: ("opponent's key", (self.n_actions - 1) * self.matches, "which it presses next"),
         }
         fixed = {at: Word(name, value, value, says) for at, (name, value, says) in fixed.items()}
         return super().words | fixed | {at: Word(name, 0, high, says) for at, (name, high, says) in free.items()}
@@ -185,13 +185,13 @@ class Rules(PieceRules):
         super()._read(parts, states)
         states[:, SHOWN] = np.concatenate([parts["place"], parts["status"][:, :-1]], axis=1)
         states[:, game.LINES] = (parts["status"][:, -1] - 1) * LEVEL_LINES
-        if self.versus:
+        if self.matches:
             states[:, -self.cols :] = columns_of(parts["opponent"])
 
     def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
         parts = self.checked(observations)
         board, falling = parts["board"], np.zeros_like(parts["board"])
-        others = [parts["opponent"]] if self.versus else []
+        others = [parts["opponent"]] if self.matches else []
         flat = falling.reshape(len(board), self.height * self.cols)
         batch.draw_falling(parts["piece"], parts["place"], flat, self.cols)
         status = np.minimum(parts["status"] / STATUS_SCALES, 1)

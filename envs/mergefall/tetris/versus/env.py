@@ -5,27 +5,31 @@ from __future__ import annotations
 from importlib.metadata import entry_points
 from typing import Any
 
+from mergefall.env import Games
 from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys.env import TetrisKeysEnv
 from mergefall.tetris.versus.render import Canvas
 from mergefall.tetris.versus.rules import Rules
-from mergefall.typing import Array, Info
+from mergefall.typing import Info
 
 
-class Opponent:
-    """The opponents of some matches, which play by the player that the rules name."""
+class Matches(Games):
+    """What the single environment of matches and the batch have in common: opponents, played by any player."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, *values: Any, **arguments: Any) -> None:
+        super().__init__(*values, **arguments)
         (maker,) = entry_points(group="mergefall.opponents", name="player")
-        self._rules, self._player = rules, maker.load()(rules.opponent, rules.side)
+        self._rival = maker.load()(self.rules.opponent, self.rules.side)
 
-    def write_keys(self, states: Array) -> None:
-        """Write the opponents' next keys into the states uint64[n, words] of matches."""
-        turned = self._rules.turned(states)
-        states[:, states.shape[1] // 2 + OPPONENTS_KEY] = self._player.keys(turned, self._rules.observations(turned))
+    def _answer(self) -> None:
+        """Write the opponents' next keys into the states."""
+        turned = self.rules.turned(self._states)
+        self._states[:, turned.shape[1] // 2 + OPPONENTS_KEY] = self._rival.keys(
+            turned, self.rules.observations(turned)
+        )
 
 
-class TetrisVersusEnv(TetrisKeysEnv):
+class TetrisVersusEnv(Matches, TetrisKeysEnv):
     """
     ## Description
 
@@ -94,12 +98,8 @@ class TetrisVersusEnv(TetrisKeysEnv):
     title = "Tetris versus · mergefall"
     rules_type, canvas_type = Rules, Canvas
 
-    def __init__(self, *values: Any, **arguments: Any) -> None:
-        super().__init__(*values, **arguments)
-        self._rival = Opponent(self.rules)
-
     def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
         """Play one key, and let the opponent play one: (observation, reward, terminated, truncated, info)."""
         action = self.rules.action_index(action)
-        self._rival.write_keys(self._states)
+        self._answer()
         return super().step(action)

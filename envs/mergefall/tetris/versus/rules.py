@@ -24,7 +24,6 @@ class Rules(sides.Rules):
     opponent: Any = argument("tetris/keys", "game", hash=False, compare=False)
 
     name, figures, headline, matches = "versus", (*sides.Rules.figures, "won"), "won", True
-    versus = True
     own_figures: ClassVar = sides.Rules.own_figures | {"won": WON}
 
     def __post_init__(self) -> None:

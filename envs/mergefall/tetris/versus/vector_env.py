@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from mergefall.tetris.keys.vector_env import TetrisKeysVectorEnv
-from mergefall.tetris.versus.env import Opponent, TetrisVersusEnv
+from mergefall.tetris.versus.env import Matches, TetrisVersusEnv
 
 
-class TetrisVersusVectorEnv(TetrisKeysVectorEnv):
+class TetrisVersusVectorEnv(Matches, TetrisKeysVectorEnv):
     """n matches of Tetris by keys stepped together, all against one player, which decides for all at once.
 
     `TetrisVersusEnv` describes the match, `mergefall.vector.GameVectorEnv` the batch and its further arguments.
@@ -22,10 +20,3 @@ class TetrisVersusVectorEnv(TetrisKeysVectorEnv):
     """
 
     single_type = TetrisVersusEnv
-
-    def __init__(self, num_envs: int = 1, *values: Any, **arguments: Any) -> None:
-        super().__init__(num_envs, *values, **arguments)
-        self._rival = Opponent(self.rules)
-
-    def _answer(self) -> None:
-        self._rival.write_keys(self._states)
