@@ -8,12 +8,12 @@ from dataclasses import asdict
 from typing import Any
 
 import numpy as np
+from mergefall.checks import in_place
 from mergefall.tetris.game import STEPS, STREAM
 from mergefall.tetris.keys.rules import Rules
 from mergefall.typing import Array, Observation
 from numpy.typing import NDArray
 
-from mergefall_baselines.player import checked
 from mergefall_baselines.registry import of_game, player_of
 
 
@@ -51,8 +51,8 @@ class OpponentPlayer:
         keys, self._memory = self._player.predict(
             observations, self._memory, episode_start=fresh, deterministic=True, **masks
         )
-        keys = np.array([checked(self._player, key) for key in np.atleast_1d(keys)], np.int64)
-        most = self._rules.n_actions - 1
-        if len(keys) != len(states) or not ((keys >= 0) & (keys <= most)).all():
-            raise ValueError(f"opponent chose {keys}; expected {len(states)} integers from 0 to {most}")
-        return keys
+        keys = np.atleast_1d(keys)
+        if len(keys) != len(states):
+            raise ValueError(f"the opponent chose {keys}; expected {len(states)} keys")
+        with in_place("the opponent"):
+            return np.array([self._rules.action_index(key) for key in keys], np.int64)
