@@ -179,9 +179,7 @@ def test_the_compiled_episode_is_the_gym_loop_also_after_pickling(name, kwargs):
     [
         ("2048/greedy", {"heuristic": "monotone-smooth"}, G2048, {"goal": 64}),
         ("2048/greedy", {"heuristic": "monotone-smooth"}, G2048, {"rows": 3, "cols": 5}),
-        ("2048/rollout", {"games": 2}, G2048, {"rows": 5, "cols": 2}),
         ("quintris/expectimax", {"depth": 1}, QUINTRIS, {}),
-        ("tetris/dt-10", {}, "mergefall/SZTetris-v0", {"pieces": "sz"}),
         ("tetris/bcts", {}, TETRIS, {"cols": np.int64(6), "rows": np.int64(12)}),
     ],
 )
@@ -377,12 +375,10 @@ SEARCH = {"player": {"player": "2048/expectimax", "heuristic": "nneonneo", "dept
 DIRECT = {  # players that are made directly, not by name, and what they see
     "expectimax": (lambda: expectimax("monotone-smooth", 2, rows=3, cols=3), BOARD[:3, :3]),
     "expectimax with a cut-off": (lambda: expectimax("nneonneo", 3, cutoff=0.01, table="shared"), BOARD),
-    "minimax": (lambda: minimax(depth=2), BOARD),
     "tree search": (lambda: Mcts({"player": "2048/ntuple"}, simulations=20), BOARD),
     "tree search with leaves from outside": (lambda: Mcts({"player": "2048/random"}, simulations=20), BOARD),
     "tree search over a search": (lambda: Mcts(SEARCH, simulations=60), BOARD),
     "n-tuple network": (lambda: ntuple(TupleNetwork.load(SHIPPED / "small.npz")[0], 2), BOARD),
-    "tetris greedy": (lambda: Greedy("bcts"), FIELD),
     "a heuristic's class made on the spot": (lambda: Greedy(linear(["holes", "lines"])(holes=-2.0)), FIELD),
     "two-tetrad": (lambda: registry.factory_of("tetris/two-tetrad")("bcts"), FIELD),
 }

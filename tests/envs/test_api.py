@@ -85,9 +85,11 @@ def test_same_seed_same_game(name):
     assert not equal(play(env, 0, 10), play(env, 1, 10))
 
 
-@pytest.mark.parametrize("name", TURNS)
-def test_the_mask_marks_the_actions_that_change_the_state(name):
-    env = gym.make(name)
+@pytest.mark.parametrize(
+    ("name", "kwargs"), [*((name, {}) for name in TURNS), (IDS[0], {"rows": 3, "goal": 16, "reward": "goal"})]
+)
+def test_the_mask_marks_the_actions_that_change_the_state(name, kwargs):
+    env = gym.make(name, **kwargs)
     base = env.unwrapped
     rng = np.random.default_rng(0)
     observation, info = env.reset(seed=0)
@@ -96,10 +98,11 @@ def test_the_mask_marks_the_actions_that_change_the_state(name):
         assert mask.dtype == np.int8
         np.testing.assert_array_equal(base.action_masks(), mask == 1)
         assert base.action_masks().dtype == np.bool_
-        legal = base.afterstates()[2]
+        _, rewards, legal = base.afterstates()
         for action in range(len(mask)):
             after, reward, terminated, truncated, told = base.step(action)
             assert told["legal"] == bool(mask[action]) == legal[action]
+            assert reward == rewards[action]
             if not mask[action]:
                 assert equal(after, observation)
                 assert (reward, terminated, truncated) == (0.0, False, False)

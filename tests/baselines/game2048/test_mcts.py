@@ -9,7 +9,6 @@ from mergefall_baselines import Player, make, play_in_env, tree
 from ..trees import searched_tree
 
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
-LOST = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2)
 SMALL = [[[1, 1], [0, 0]], [[2, 3], [1, 0]], [[1, 2], [3, 0]], [[3, 3], [1, 0]], [[1, 4], [2, 0]]]
 
 

@@ -8,15 +8,7 @@ from mergefall_baselines.tetris import mcts
 
 from ..trees import searched_tree
 
-ENV = "mergefall/Tetris-v0"
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
-RULES = [
-    {"placements": "drop", "preview": 0},
-    {"placements": "slide", "randomizer": "bag7", "preview": 0},
-    {"pieces": "sz", "overflow": "clear_first", "preview": 2},
-    {"pieces": "five", "randomizer": "hidden", "cols": 7},
-    {"placements": "reachable", "hold": True},
-]
 
 
 def test_known_pieces_come_and_unknown_ones_are_drawn():

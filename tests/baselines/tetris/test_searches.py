@@ -109,14 +109,6 @@ def test_quintris_is_the_plain_search(depth, known, pieces):
         assert_same(player, search, board, queue, seen(queue, names), names)
 
 
-@pytest.mark.parametrize("options", [{"beam": 3}, {"beam": 4, "lost": -50.0}])
-def test_options_of_quintris(options):
-    player = make("quintris/expectimax", depth=2, **options)
-    search = ReferenceSearch(HEURISTICS["open-enclosed"], 3, FIVE, clears=False, **options)
-    for board, queue in positions(8, 6, 4, seed=2, names=FIVE):
-        assert_same(player, search, board, queue, seen(queue, FIVE), FIVE)
-
-
 @pytest.mark.parametrize("options", [{}, {"lost": -50.0}, {"lost": 100.0}])
 def test_what_quintris_leaves_out_changes_nothing(options):
     """Against the same search without its bound."""
@@ -127,12 +119,6 @@ def test_what_quintris_leaves_out_changes_nothing(options):
         shown = observation(board, queue, FIVE)
         np.testing.assert_allclose(player.values(shown), plain.values(shown), rtol=1e-12, atol=1e-9)
         assert int(player.act(shown)) == int(plain.act(shown))
-
-
-def test_without_a_preview_two_tetrad_is_shallow():
-    for board, queue in positions(8, 6, 3, seed=1, known=1):
-        deep, shallow = (make("tetris/two-tetrad", heuristic="bcts", depth=depth) for depth in (2, 1))
-        assert deep.values(observation(board, queue)).tolist() == shallow.values(observation(board, queue)).tolist()
 
 
 def test_ties_go_to_the_lowest_action():

@@ -34,13 +34,6 @@ def trained(folder, config, **how):
     return load_model(folder / "model.npz")
 
 
-def same(model, other):
-    """Whether two models have equal parameters."""
-    return model.arrays.keys() == other.arrays.keys() and all(
-        np.array_equal(model.arrays[name], other.arrays[name]) for name in model.arrays
-    )
-
-
 def curve(folder):
     """A run's curve without its times."""
     return [(point.step, point.mean, point.figures) for point in read_curve(folder)]

@@ -99,13 +99,6 @@ def test_other_formats_versions_and_specs_are_refused(tmp_path):
             load_model(path)
 
 
-def test_what_is_no_number_is_not_written(tmp_path):
-    for name, array in (("trap", np.array([Trap()], dtype=object)), ("description", np.zeros(2))):
-        with pytest.raises(ValueError, match=f"'{name}'"):
-            save_model(tmp_path / "model.npz", SPEC, {name: array})
-    assert not list(tmp_path.iterdir())
-
-
 @pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
 def test_arrays_that_are_no_numbers_are_neither_written_nor_read(tmp_path, monkeypatch, number):
     path, spoilt = tmp_path / "model.npz", ARRAYS | {"weight": np.array([[1, number, 2]], dtype=np.float32)}

@@ -43,9 +43,9 @@ def by_the_reference_rules(board, solution):
 
 @pytest.mark.parametrize(
     ("rows", "cols", "moves"),
-    [(2, 2, 10_000), (2, 3, 90_000), pytest.param(3, 3, 100_000, marks=pytest.mark.slow)],
+    [(2, 2, 5_000), (2, 3, 30_000), pytest.param(3, 3, 100_000, marks=pytest.mark.slow)],
 )
-def test_rewards_of_100_000_moves_agree_with_the_exact_optimum(rows, cols, moves):
+def test_rewards_agree_with_the_exact_optimum(rows, cols, moves):
     """Rewards by the table against the Bellman equation over the reference rules."""
     judge, rng, scored, wrong, expected = make("2048/optimal"), np.random.default_rng(0), 0, 0, {}
     solution = judge.solution(rows, cols)

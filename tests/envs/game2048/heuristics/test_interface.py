@@ -1,9 +1,6 @@
 """Making heuristics from options, and what happens with bad ones."""
 
-import numpy as np
 from mergefall.game2048 import compare_move
-
-BOARD = np.array([[1, 2, 3, 4], [0, 1, 1, 0], [0, 0, 5, 0], [2, 2, 0, 6]])
 
 
 def test_a_move_joins_splits_and_makes_clusters():

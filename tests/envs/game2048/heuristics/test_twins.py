@@ -19,7 +19,6 @@ SPECS = [
     {"name": "prairie-fire"} | ALL_TERMS,
     {"name": "prairie-fire", "stages": [[5, {"penalty": -3}], [9, {"cliffs": 2, "low": 0.25}], [12, {"shape": 1}]]},
 ]
-ANY_SIZE = [name for name in HEURISTICS if name != "tile-order"]
 SIZES = [(2, 2), (2, 3), (3, 3), (3, 5), (4, 4), (5, 4), (6, 6)]
 
 

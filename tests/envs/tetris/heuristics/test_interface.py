@@ -14,7 +14,6 @@ from mergefall.tetris.placements import action_of, at_rest, list_placements
 
 SPECS = [*HEURISTICS, {"name": "two-tetrad", "f8": -3}, {"name": "dt-10", "holes": 0}]
 CONTROLLERS = ["dellacherie", "bcts", "dt-10", "dt-20", "el-tetris"]
-BOARD = np.array([[0, 0, 0, 0], [0, 1, 0, 0], [1, 1, 0, 1], [1, 0, 1, 1]])
 
 
 def random_board(seed, full_rows=True):
