@@ -88,7 +88,7 @@ def test_a_run_that_is_stopped_does_not_block_the_name(monkeypatch, tmp_path):
 
 
 def test_names_that_cannot_be_had():
-    demonstrate("2048/greedy", G2048, 1, dataset="taken-v0", progress=False)
+    demonstrate({"player": "2048/greedy"}, G2048, 1, dataset="taken-v0", progress=False)
     with pytest.raises(ValueError, match="there is a dataset 'taken-v0' already"):
         demonstrate("2048/greedy", G2048, 1, dataset="taken-v0", progress=False)
     for name in ("no version", "../up-v0"):
