@@ -29,7 +29,6 @@ from mergefall.tetris.pieces import TETROMINOES, WIDTHS, rotations
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, ROTATIONS, action_of, at_rest, list_reachable
 from mergefall.tetris.srs import SHAPES
 from mergefall.typing import Array
-from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.memory import COUNTS, HELD, IDS, observe
@@ -91,12 +90,12 @@ def place_of(move: Any) -> tuple[Place, int]:
         raise ValueError(f"{move!r:.200}; expected {expected}") from None
 
 
-def moves_in(columns: NDArray[np.uint64], pieces: list[int]) -> dict[Place, int]:
+def moves_in(columns: Array, queue: list[int], hold: list[int]) -> dict[Place, int]:
     """Where the current piece and the one that a hold brings can come to rest: placements, packed, by their places.
 
-    Filled cells above the field are in the way.
+    `hold`: the held piece, if there is one. Filled cells above the field are in the way.
     """
-    moves, found = {}, np.empty(64 * ROTATIONS * COLS, np.int64)
+    pieces, moves, found = [*queue[:1], *(hold or queue[1:2])], {}, np.empty(64 * ROTATIONS * COLS, np.int64)
     for held, piece in reversed(list(enumerate(pieces))):  # of equal pieces, the current one
         if is_free(columns, piece, 0, (COLS - WIDTHS[piece, 0]) // 2, ROWS):  # where it appears
             for placement in found[: list_reachable(columns, piece, ROWS, found)].tolist():
@@ -105,7 +104,7 @@ def moves_in(columns: NDArray[np.uint64], pieces: list[int]) -> dict[Place, int]
     return moves
 
 
-def lock(columns: NDArray[np.uint64], place: Place, spin: int, combo: int, chained: int) -> tuple[int, int]:
+def lock(columns: Array, place: Place, spin: int, combo: int, chained: int) -> tuple[int, int]:
     """Lock a piece and clear full rows, in place; returns the combo and whether a chain is on after it."""
     put(columns, *place)
     full = full_rows(columns)
@@ -187,7 +186,7 @@ class Bot(KernelPlayer):
     forfeits: it is not asked again in this game, and its pieces are piled up until the game is over.
 
     Args:
-        command: list of strings, the program and its arguments.
+        command: list, the program and its arguments.
         seconds: float, how long the bot may think before each suggestion. Some bots have no move after 0 seconds, and
             so forfeit. Default: 0.1.
 
@@ -213,22 +212,22 @@ class Bot(KernelPlayer):
     )
 
     def __init__(self, command: Sequence[str], seconds: float = 0.1) -> None:
-        if not isinstance(command, list | tuple) or not command or not all(isinstance(one, str) for one in command):
-            raise ValueError(f"command is {command!r}; expected a list of strings, a program and its arguments")
-        self.command, self.seconds = tuple(command), number("seconds", seconds, 0)
+        if not isinstance(command, list | tuple) or not command:
+            raise ValueError(f"command is {command!r}; expected a list, a program and its arguments")
+        self.command, self.seconds = tuple(map(str, command)), number("seconds", seconds, 0)
         super().__init__(**RULES, hold=True)
 
     def close(self) -> None:
         """End the programs of all bots; where one is asked again, it starts anew."""
         programs.cache_clear()
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Array:
         actions = [action_of(self.choose(*one)) for one in zip(states, memory, strict=True)]
         values[:] = -np.inf
         values[range(len(actions)), actions] = 0
         return np.array(actions, np.int64)
 
-    def choose(self, state: NDArray[np.uint64], memory: NDArray[np.uint64]) -> int:
+    def choose(self, state: Array, memory: Array) -> int:
         """The placement, packed, in a state of the game by placements or by keys; updates the player's memory."""
         columns, (_, randomizer, preview, _, _) = game.columns_in(state), game.settings_of(state)
         queue, hold = game.nibbles(state[game.QUEUE], 1 + preview).tolist(), int(state[game.HOLD])
@@ -249,7 +248,7 @@ class Bot(KernelPlayer):
             "back_to_back": bool(chained),
             "randomizer": {"type": drawn} | ({"bag_state": left} if drawn == "seven_bag" else {}),
         }
-        moves = moves_in(columns, [queue[0], hold - 1 if hold else queue[1]])
+        moves = moves_in(columns, queue, [hold - 1] if hold else [])
         for place, spin in [] if forfeited else self._suggested(start):
             if place in moves:
                 combo, chained = lock(columns.copy(), place, spin, combo, chained)

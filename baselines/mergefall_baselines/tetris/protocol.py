@@ -72,11 +72,6 @@ class Position:
             case {"type": "seven_bag", "bag_state": list(bag)}:  # what is left in the bag has been seen least often
                 self.counts = 2 - np.isin(range(IDS), [piece_of(piece) for piece in bag])
 
-    @property
-    def pieces(self) -> list[int]:
-        """The current piece, and the one that a hold brings."""
-        return self.queue[:1] + (self.hold or self.queue[1:2])
-
     def add(self, piece: int) -> None:
         """Let a piece come into view."""
         self.queue.append(piece)
@@ -85,8 +80,8 @@ class Position:
     def play(self, move: Any) -> None:
         """Lock a piece, clear full rows, and move the queue on."""
         place, spin = place_of(move)
-        if place not in moves_in(self.columns, self.pieces):
-            raise ValueError(f"{move} is not legal here; expected a move of {[NAMES[one] for one in self.pieces]}")
+        if place not in moves_in(self.columns, self.queue, self.hold):
+            raise ValueError(f"{move} is not legal here; expected a placement of the current or the other piece")
         self.combo, self.chained = lock(self.columns, place, spin, self.combo, self.chained)
         current = self.queue.pop(0)
         if place[0] != current:
@@ -98,7 +93,7 @@ class Position:
 def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
     """All legal moves, the best first; none if the game is lost."""
     values, columns = _values(player, position), position.columns
-    moves = moves_in(columns, position.pieces)
+    moves = moves_in(columns, position.queue, position.hold)
     places = sorted(moves, key=lambda place: -values[action_of(moves[place])])
     spins = [best_spin(columns, *place, ROWS) if place[0] == T else NO_SPIN for place in places]
     return [{"location": location_of(*one), "spin": SPINS[spin]} for one, spin in zip(places, spins, strict=True)]
