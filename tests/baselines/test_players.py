@@ -62,10 +62,10 @@ QUICK = {
     "tetris/greedy": (0, 1, 2, 3, 4),
     "tetris/two-tetrad": (0, 2, 4),
     "tetris/expectimax": (0, 3),
-    "tetris/rollout": (2, 3),
-    "tetris/mcts": (0, 2),
+    "tetris/rollout": (2,),
+    "tetris/mcts": (2,),
     "tetris/beam": (),
-    "quintris/expectimax": (1, 3),
+    "quintris/expectimax": (3,),
 }
 SMALL_FIELD = {"cols": 6, "rows": 12}
 OF_2048 = [
