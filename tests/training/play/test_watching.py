@@ -11,6 +11,7 @@ from mergefall_training.play.records import Header
 from mergefall_training.play.watching import GAP, Show, Terminal, Window, watch
 from rich.console import Console
 
+from ..altered import rewritten
 from ..terminals import Script
 
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 2, "cols": 3}
@@ -64,6 +65,9 @@ def test_a_file_beside_a_player_plays_the_same_seed(tmp_path, capsys):
     main(["watch", str(tmp_path / "games.jsonl"), "--worst", "--beside", str(tmp_path / "games.jsonl")])
     first, second = [line for line in capsys.readouterr().out.splitlines() if line.startswith("2048/greedy, seed")]
     assert first == second
+    rewritten(tmp_path / "games.jsonl", tmp_path / "wrong.jsonl", {"env_kwargs": {"rowz": 2}})
+    with pytest.raises(ValueError, match="has no 'rowz'"):
+        Show.recorded(tmp_path / "wrong.jsonl", 0).environment("ansi")
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imageio's reader leaves its pipes open

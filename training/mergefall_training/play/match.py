@@ -116,10 +116,10 @@ class Match:
 
     def make(self, num_envs: int | None = None, **options: Any) -> Any:
         """The environment of the match, or a batch of `num_envs`, unshaped; `options`: such as `render_mode`."""
-        options |= {"max_episode_steps": self.max_episode_steps, **self.game_kwargs}
+        options |= {"max_episode_steps": self.max_episode_steps}
         if num_envs is None:
-            return self.around(gym.make(self.env_id, **options))
-        return self.around(gym.make_vec(self.env_id, num_envs=num_envs, **options))
+            return self.around(environment(self.env_id, self.game_kwargs, **options))
+        return self.around(gym.make_vec(self.env_id, num_envs=num_envs, **options, **self.game_kwargs))
 
     def capped(self, episode: Any) -> bool:
         """Whether a cap has ended an episode (`records.Episode`)."""
