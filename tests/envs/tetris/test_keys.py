@@ -1,7 +1,5 @@
 """Tetris by keys: the compiled rules against those in plain Python, kicks against the golden data, spins by hand."""
 
-import copy
-
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
@@ -16,7 +14,7 @@ from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.pieces import TETROMINOES
 from mergefall.words import stream_from_seed
 
-from ..tools import equal, golden
+from ..tools import golden
 
 NAMES = list(TETROMINOES)
 ID = "mergefall/TetrisKeys-v0"
@@ -30,7 +28,7 @@ class Stream:
         self.state, self.rules, self.bag, self.hole = int(stream_from_seed(seed)), rules, [], 0
         self.of_holes = self.state ^ int(game.HOLE_STREAMS[chair])
         holes = rules.garbage.holes if rules.garbage else 1
-        self.hole = self.drawn_for_holes() * (rules.cols - holes + 1) >> 64
+        self.hole = (self.drawn_for_holes() >> 32) * (rules.cols - holes + 1) >> 32
 
     def drawn_for_holes(self):
         self.state, self.of_holes = self.of_holes, self.state
@@ -140,55 +138,6 @@ def test_the_engine_is_the_reference(data):
     others["randomizer"] = st.sampled_from(["bag7", "uniform"])
     rules = Rules(**data.draw(st.fixed_dictionaries(numbers | others)), rotate_180=True)
     assert played_alike(data.draw(st.integers(0, 1 << 60)), rules, 300)
-
-
-def perft(state, depth):
-    """Sequences of `depth` keys that change something, by the engine."""
-    if depth == 0:
-        return 1
-    mask = np.zeros(len(KEYS), np.int8)
-    game.write_mask(state, bool(state[words.OVER]), mask)
-    total = 0
-    for key in np.flatnonzero(mask[1:]) + 1:
-        after = state.copy()
-        game.step(after, key)
-        total += perft(after, depth - 1)
-    return total
-
-
-def slow_perft(slow, depth):
-    """`perft` by the plain rules."""
-    if depth == 0:
-        return 1
-    total = 0
-    for key in KEYS[1:]:
-        if key == "hold":
-            changes = not slow.falling.held
-        else:
-            changes = key == "hard drop" or slow.moved(key)
-        if changes:
-            after = copy.copy(slow)
-            after.board, after.queue = set(slow.board), list(slow.queue)
-            after.step(key)
-            total += slow_perft(after, depth - 1)
-    return total
-
-
-@pytest.mark.parametrize("piece", NAMES)
-def test_perft_by_keys(piece):
-    """From the middle of a cave, where kicks decide; one bag, so that no piece is drawn."""
-    board = "....../#...../.....#/##...#/#..#.#/#....#/##.#.#/#...##"
-    queue = [piece, *(name for name in NAMES if name != piece)]
-    env = gym.make(ID, cols=6, rows=8, preview=6, gravity=0.6, rotate_180=True)
-    env.reset(seed=0, options={"board": board, "piece": piece, "queue": queue[1:]})
-    cells = {(7 - r, c) for r, row in enumerate(board.split("/")) for c, cell in enumerate(row) if cell == "#"}
-    slow = Game(lambda: "I", set, queue, cols=6, rows=8, gravity=round(0.6 * 65536), board=cells)
-    slow.appear()
-    state = env.unwrapped.clone_state()
-    for key in ("soft drop", "soft drop", "left"):
-        game.step(state, KEYS.index(key))
-        slow.step(key)
-    assert [perft(state, depth) for depth in range(4)] == [slow_perft(slow, depth) for depth in range(4)]
 
 
 @pytest.mark.slow
@@ -311,26 +260,6 @@ def test_a_game_that_ends_high_up_is_restored():
         env.restore_state(env.clone_state())
         kept += env.clone_state()[words.OVER] == 0
     assert min(kept, lost) > 10
-
-
-def test_a_masked_key_is_a_wait():
-    env = gym.make(ID, gravity=0.3, rotate_180=True)
-    base, rng, masked = env.unwrapped, np.random.default_rng(0), 0
-    _, info = env.reset(seed=0)
-    for _ in range(300):
-        state = base.clone_state()
-        waited = base.step(0)[:4]
-        for key in np.flatnonzero(info["action_mask"] == 0):
-            base.restore_state(state)
-            *played, told = base.step(key)
-            assert equal(tuple(played), waited)
-            assert not told["legal"]
-            masked += 1
-        base.restore_state(state)
-        _, _, over, _, info = env.step(rng.choice(np.flatnonzero(info["action_mask"])))
-        if over:
-            _, info = env.reset()
-    assert masked > 100
 
 
 def test_bad_arguments_name_the_value():

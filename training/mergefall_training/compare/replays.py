@@ -105,7 +105,7 @@ def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
         "levelLines": by_keys.LEVEL_LINES,
         "lockDelay": rules.lock_delay,
         "lockResets": rules.lock_resets,
-        "garbage": {"rate": rate, "holes": holes, "moving": moving} if holes else None,
+        "garbage": {"rate": rate, "holes": holes, "moving": moving} if rules.garbage else None,
         "clears": CLEARS,
         "points": by_keys.POINTS.tolist(),
         "attacks": by_keys.ATTACKS.tolist(),

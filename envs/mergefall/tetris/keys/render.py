@@ -58,7 +58,7 @@ class Canvas(render.Canvas):
                 "back-to-back" if state[BACK_TO_BACK] else "",
                 "game over" if over else "",
             ],
-            garbage=None if rules.garbage is None else int(state[PENDING]),
+            garbage=int(state[PENDING]) if rules.garbage or rules.matches else None,
         )
 
     def _forget(self) -> None:

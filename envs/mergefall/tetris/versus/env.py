@@ -68,7 +68,7 @@ class TetrisVersusEnv(Matches, TetrisKeysEnv):
     ## Arguments
 
     Those of `mergefall/TetrisKeys-v0`, for both sides. `garbage` also says how the rows that are sent look; None stands
-    for `{"rows": 0, "holes": 1, "moves": 0.3}`. And:
+    for `{"rows": 0}`. And:
 
     - `opponent`: a player's name, or a mapping of `player` and options, as `mergefall_baselines.make` takes them; or an
       object with Stable-Baselines3's `predict`. It sees what `mergefall/TetrisKeys-v0` shows, and `opponent`. Default:

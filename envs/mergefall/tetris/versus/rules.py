@@ -13,7 +13,6 @@ from mergefall.rules import argument
 from mergefall.tetris.game import OVER
 from mergefall.tetris.keys import rules as sides
 from mergefall.tetris.keys.batch import WON
-from mergefall.tetris.keys.rules import Garbage
 
 
 @dataclass(frozen=True)
@@ -25,11 +24,6 @@ class Rules(sides.Rules):
 
     name, figures, headline, matches = "versus", (*sides.Rules.figures, "won"), "won", True
     own_figures: ClassVar = sides.Rules.own_figures | {"won": WON}
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.garbage is None:  # rows that are sent need a hole
-            object.__setattr__(self, "garbage", Garbage(0))
 
     @property
     def side(self) -> sides.Rules:
