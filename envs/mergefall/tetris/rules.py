@@ -188,7 +188,8 @@ class PieceRules(GameRules):
         count = len(parts["board"])
         for name, (shape, low, high) in self._parts.items():
             part = parts[name]
-            if part.dtype.kind not in "iub" or part.shape != (count, *shape):
+            kinds = "iub" if name in ("board", "opponent") else "iu"  # bools as indices are masks
+            if part.dtype.kind not in kinds or part.shape != (count, *shape):
                 expected = f"integers of shape {[count, *shape]}"
                 raise ValueError(f"{name} is {part.dtype}{list(part.shape)}; expected {expected}")
             wrong = (part < low) | (part > high)
