@@ -55,9 +55,10 @@ class TetrisKeysEnv(PieceGame, GameEnv):
 
     ## Starting State
 
-    An empty board, the first piece just above the field. `reset(options=…)` starts elsewhere; each option may be left
-    out: `board`, the visible rows or all, without full rows, as an array of 0 and 1 or as text; `piece`, `queue`
-    and `hold`, ids or names. `set_starts(pool)` draws each new episode's start from a list of such options.
+    An empty board, the first piece just above the field. A seed fixes the order of the pieces, whatever is played.
+    `reset(options=…)` starts elsewhere; each option may be left out: `board`, the visible rows or all, without full
+    rows, as an array of 0 and 1 or as text; `piece`, `queue` and `hold`, ids or names. `set_starts(pool)`
+    draws each new episode's start from a list of such options.
 
     ## Rewards
 
