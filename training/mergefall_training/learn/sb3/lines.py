@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 F = np.float32
 STEEP = 5  # larger differences of rank count as this
 DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
-_AT_ONCE = 8  # rows of a table that are added in one pass: all those of a line of four tiles
 
 
 def neighbours(ranks: int) -> NDArray[np.uint8]:
@@ -93,12 +92,10 @@ def _images(rows: int, cols: int) -> NDArray[np.int64]:
 def _line(line, rows, cols, ranks, places):
     """(number of cells of a line, its first cell, the distance of its cells): rows first, then columns.
 
-    Writes the rows of the line's table that hold the bias and zeros behind the `places` of its inputs.
+    Writes the row of the line's table that holds the bias behind the `places` of its inputs.
     """
     count, cell, stride = (cols, line * cols, 1) if line < rows else (rows, line - rows, cols)
-    bias = count * ranks + (count - 1) * DIFFERENCES
-    places[2 * count - 1] = bias
-    places[2 * count :] = bias + 1
+    places[2 * count - 1] = count * ranks + (count - 1) * DIFFERENCES
     return count, cell, stride
 
 
@@ -119,13 +116,12 @@ def _inputs(board, count, cell, stride, kinds, places):
 def _features(boards, rows, cols, kinds, across, down, features):
     """Write relu(the sum of some rows of a table) for the lines of boards.
 
-    - `across`, `down`: tables float32[lines, inputs + 2, channels] of rows and columns; the last two rows are the bias
-      and zeros.
+    - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns; the last row is the bias.
     - `features`: float32[n, lines, channels].
     """
     boards, kinds, across, down, features = unowned((boards, kinds, across, down, features))
     channels = across.shape[2]
-    places = np.empty(-(-2 * max(rows, cols) // _AT_ONCE) * _AT_ONCE, np.uint64)
+    places = np.empty(2 * max(rows, cols), np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         count, cell, stride = _line(line, rows, cols, len(kinds), places)
         table = across[line] if line < rows else down[line - rows]
@@ -133,21 +129,10 @@ def _features(boards, rows, cols, kinds, across, down, features):
             _inputs(boards[i], count, cell, stride, kinds, places)
             total = features[i, line]
             total[:] = F(0)
-            for k in range(0, 2 * count, _AT_ONCE):
-                row0, row1, row2, row3 = (
-                    table[places[k]],
-                    table[places[k + 1]],
-                    table[places[k + 2]],
-                    table[places[k + 3]],
-                )
-                row4, row5, row6, row7 = (
-                    table[places[k + 4]],
-                    table[places[k + 5]],
-                    table[places[k + 6]],
-                    table[places[k + 7]],
-                )
+            for k in range(2 * count):
+                row = table[places[k]]
                 for c in range(channels):
-                    total[c] += (row0[c] + row1[c] + row2[c] + row3[c]) + (row4[c] + row5[c] + row6[c] + row7[c])
+                    total[c] += row[c]
             for c in range(channels):
                 total[c] = max(total[c], F(0))
 
@@ -205,14 +190,14 @@ class LineFeatures(torch.autograd.Function):
         _gradients(*ctx.of_boards, gradient, *tables)
         gradients: list[torch.Tensor] = []
         for table in map(torch.from_numpy, tables):
-            gradients += [table[:, :-2].transpose(1, 2).flatten(0, 1), table[:, -2].flatten()]
+            gradients += [table[:, :-1].transpose(1, 2).flatten(0, 1), table[:, -1].flatten()]
         return None, None, None, *gradients
 
 
 def _table(weight: torch.Tensor, bias: torch.Tensor, channels: int) -> Array:
     """The table of `_features` from the weights and biases of a layer."""
     lines, inputs = len(bias) // channels, weight.shape[1]
-    table = torch.zeros(lines, inputs + 2, channels)
+    table = torch.empty(lines, inputs + 1, channels)
     table[:, :inputs] = weight.view(lines, channels, inputs).transpose(1, 2)
     table[:, inputs] = bias.view(lines, channels)
     return table.numpy()
