@@ -16,7 +16,6 @@ from typing import Any
 from gymnasium.error import DependencyNotInstalled
 from mergefall.games import game_of
 from mergefall_baselines import make
-from mergefall_baselines.player import title_of
 
 from mergefall_training.compare.comparison import read_results
 from mergefall_training.compare.league import LeagueResult
@@ -51,8 +50,9 @@ class Section:
     @cached_property
     def result(self) -> ContestResult:
         """The figures of the players, as a comparison has them; of the finished section."""
-        if self.matches:
-            return LeagueResult.of(self.name, self.matches, self.baseline)
+        players = {player for player, _ in self.matches}
+        if len(players) > 1:
+            return LeagueResult.of(self.name, self.matches, self.baseline if self.baseline in players else None)
         return ContestResult(self.name, self.rows, self.baseline)
 
 
@@ -76,38 +76,12 @@ def sections_of(paths: Sequence[Path], progress: bool) -> list[Section]:
             if "runs" not in contest.parts and (file == path or file.name != "curve.jsonl"):
                 with collected.problem_of(file):
                     collected.add_file(file, contest)
-    sections = _leagues(collected.sections)
+    sections = [section for section in collected.sections.values() if section.rows]
     problems = [*collected.problems, *(p for s in collected.sections.values() if not s.rows for p in s.problems)]
     if not sections:
         raise ValueError("; ".join(problems) or f"{', '.join(map(str, paths))}: there is no recorded game in it")
     sections[0].problems += problems
     return sections
-
-
-def _leagues(sections: Mapping[tuple[str, str], Section]) -> list[Section]:
-    """The sections with games. Matches against different opponents make one, if each opponent is a player there."""
-    alike: dict[str, list[Section]] = {}
-    for (contest, _), section in sections.items():
-        if section.rows:
-            match = section.rows[0].evaluation.header
-            kwargs = {name: value for name, value in match.env_kwargs.items() if name != "opponent"}
-            alike.setdefault(json.dumps([contest, match.said() | {"env_kwargs": kwargs}]), []).append(section)
-    found = []
-    for group in alike.values():
-        rows = [row for section in group for row in section.rows]
-        labels = {row.evaluation.header.title: row.label for row in rows}
-        opponents = [title_of(row.evaluation.header.env_kwargs.get("opponent")) for row in rows]
-        pairs = [(row.label, labels.get(printable(opponent))) for row, opponent in zip(rows, opponents, strict=True)]
-        if len(group) == 1 or any(other in (None, one) for one, other in pairs):
-            found += group
-            continue
-        league = Section(group[0].name, group[0].baseline if group[0].baseline in labels.values() else None, rows)
-        league.matches = {pair: row.evaluation for pair, row in zip(pairs, rows, strict=True)}
-        league.problems = [problem for section in group for problem in section.problems]
-        for label, verdicts in (item for section in group for item in section.verdicts.items()):
-            league.verdicts.setdefault(label, []).extend(verdicts)
-        found.append(league)
-    return found
 
 
 class _Collected:
@@ -148,10 +122,17 @@ class _Collected:
         suite = self._suites[file.parent]
         header, verdicts = verify_file(file, self._progress)
         header = replace(header, player=place_of(header, file))
-        named = suite["players"] or contest.parts
-        section = self._section(file.parent.name * bool(named), contest.as_posix(), header, suite)
-        label = _free_label(_label_of(header, suite, file), file.name, section.verdicts)
-        section.verdicts[label] = verdicts
+        named, kwargs, label = (
+            suite["players"] or contest.parts,
+            dict(header.env_kwargs),
+            _label_of(header, suite, file),
+        )
+        opponent = kwargs.pop("opponent", None) if "matches" in suite else None  # of a league
+        place = header if opponent is None else replace(header, env_kwargs=kwargs)
+        section = self._section(file.parent.name * bool(named), contest.as_posix(), place, suite)
+        if opponent is None:
+            label = _free_label(label, file.name, section.verdicts)
+        section.verdicts.setdefault(label, []).extend(verdicts)
         if kinds := Counter(verdict.problem for verdict in verdicts if verdict.problem).most_common(3):
             reasons = "; ".join(f"{problem} ({count} of {len(verdicts)})" for problem, count in kinds)
             section.problems.append(f"{label}: records that do not hold: {reasons}")
@@ -166,15 +147,17 @@ class _Collected:
         group, seed = ("", 0) if not curve else (alike[1], int(alike[2])) if alike else (label, 0)
         batched = any(player["label"] == label and player.get("batched") for player in suite["players"])
         evaluation = Evaluation(header, sorted(held, key=lambda episode: episode.seed))
+        if opponent is not None:
+            other = dict(opponent)
+            other = replace(header, player=other.pop("player"), options=other)
+            section.matches[label, _label_of(other, suite, file)] = evaluation
         section.rows.append(Row(label, evaluation, bool(batched), group, seed, curve))
 
     def _section(self, name: str, contest: str, header: Header, suite: Mapping[str, Any] = {}) -> Section:
         """The section of a header, which bears the contest's name, else that of the environment."""
         key = contest, json.dumps(header.said())
-        size = "×".join(
-            str(header.env_kwargs[part]) for part in game_of(header.env_id).size if part in header.env_kwargs
-        )
-        name = name or f"{header.env_id.rpartition('/')[2]} {size}".strip()
+        size = (str(header.env_kwargs[part]) for part in game_of(header.env_id).size if part in header.env_kwargs)
+        name = name or f"{header.env_id.rpartition('/')[2]} {'×'.join(size)}".strip()
         return self.sections.setdefault(key, Section(name, suite.get("anchor") or suite.get("baseline")))
 
 
