@@ -455,7 +455,7 @@ def play(
                     elif file is not None and key == "q" and session.actions and not over and not asked:
                         session.press("p")
                         asked = True
-                        break
+                        continue
                     elif not (going := session.press(key)):
                         break
                     asked = False
