@@ -111,15 +111,6 @@ def test_packed_moves_are_the_reference(rows, cols):
                 assert (along, across)[action % 2] == gains[i, action]
 
 
-def test_golden_moves():
-    for entry in golden("game2048")["boards"]:
-        board = np.reshape(entry["board"], (4, 4))
-        for action, expected in enumerate(entry["moves"]):
-            after, score, legal = move(board, action)
-            assert (after.ravel().tolist(), score, legal) == (expected["board"], expected["score"], expected["legal"])
-        assert legal_actions(board).tolist() == [expected["legal"] for expected in entry["moves"]]
-
-
 def compiled_left(lines):
     """Lines int[n, length] slid left by the compiled rules, six at a time: (lines, scores, legal), scores per line."""
     slid = np.array(lines, dtype=np.uint8)

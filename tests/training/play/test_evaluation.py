@@ -414,7 +414,6 @@ def test_the_summary_is_what_the_episodes_say():
         ({"max_episode_steps": -1}, "max_episode_steps is -1"),
         ({"env_kwargs": {"rowz": 4}}, "rowz"),
         ({"env_id": "mergefall/Chess-v0"}, "mergefall/Chess-v0"),
-        ({"env_kwargs": {"rows": 1}}, "rows"),
         ({"env_id": VERSUS, "env_kwargs": {"opponent": Nameless()}}, "opponent is .*Nameless.*; expected JSON types"),
         ({"player": make("2048/random", rows=4, cols=4)}, "rows"),
         ({"player": Nameless()}, "must name its player"),

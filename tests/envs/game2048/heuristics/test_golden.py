@@ -83,11 +83,6 @@ def test_fracture(golden):
         assert found.ratio == (expected["ratio"] and pytest.approx(expected["ratio"]))
 
 
-def test_nneonneo(golden, boards):
-    expected = figures(golden, "nneonneo", "heur")  # with six decimals
-    np.testing.assert_allclose(HEURISTICS["nneonneo"](boards), expected, rtol=ROUNDED, atol=1e-6)
-
-
 def test_nneonneo_in_single_precision_bit_for_bit(golden):
     h = HEURISTICS["nneonneo"]
     tables, weights = h.tables(), h.weight_vector()
