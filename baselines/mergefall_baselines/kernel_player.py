@@ -18,7 +18,7 @@ from typing import Any
 import numba
 import numpy as np
 from mergefall.chance import STREAM
-from mergefall.checks import in_place
+from mergefall.checks import array, in_place
 from mergefall.games import rules_in
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
@@ -353,7 +353,7 @@ class KernelPlayer(Player):
         words = self.form.memory_words
         if state is None and not self.remembers:
             return np.zeros((count, words), dtype=np.uint64)
-        memory = np.asarray(self._fresh(0) if state is None else state)
+        memory = array("state", self._fresh(0) if state is None else state, f"uint64[{count}, {words}]")
         if memory.dtype != np.uint64 or memory.shape not in ((words,), (1, words), (count, words)):
             shape = list(memory.shape)
             raise ValueError(f"{self.name} got a state of {memory.dtype}{shape}; expected uint64[{count}, {words}]")

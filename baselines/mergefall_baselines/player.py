@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
+from mergefall.checks import array
 from mergefall.games import board_of, each, games
 from mergefall.imports import name_of
 from mergefall.typing import Array
@@ -43,7 +44,7 @@ def choose_unmasked(
     >>> choose_unmasked(np.array([2, 0]), [[1, 1, 1], [0, 1, 1]], 3, lambda: np.array([[0, 0, 1], [3, 2, 1]]))
     array([2, 1])
     """
-    allowed = np.asarray(masks, np.bool_)
+    allowed = array("action_masks", masks, f"{n_actions} truth values").astype(np.bool_)
     if allowed.size != actions.size * n_actions:
         raise ValueError(f"action_masks has shape {allowed.shape}; expected {(*actions.shape, n_actions)}")
     allowed = allowed.reshape(*actions.shape, n_actions)
