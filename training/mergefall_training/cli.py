@@ -694,15 +694,13 @@ def _checked(arguments: Sequence[str]) -> list[str]:
 
 def _meant(command: str, name: str, value: str, words: Sequence[str], options: Sequence[str]) -> str:
     """What to type in place of an unknown option of a command: another option, or that which sets an argument."""
-    from dataclasses import fields
-
     from mergefall.checks import near
     from mergefall.games import NO_RULES, games
     from mergefall_baselines.registry import signature_of
 
     if close := near(name, options):
         return close.removeprefix("; ").replace("'", "--", 1).replace("'", "").replace("_", "-")
-    arguments = [*NO_RULES, *(one.name for game in games().values() for one in fields(game))]
+    arguments = [*NO_RULES, *(name for game in games().values() for name in game.arguments("training"))]
     if "env_option" in options and name in arguments:
         return f"did you mean --env-option {name}={value}?"
     if "player" in options and name in signature_of(words[0]).parameters:
