@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from mergefall.checks import known, number
+from mergefall.kernels import kernel
 from mergefall.typing import Options
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
@@ -53,11 +54,16 @@ def _write(typing_context: Any, terms: Any, target: Any) -> Any:
 write_terms: Any = intrinsic(_write)
 
 
+@kernel
+def no_terms(*arguments):
+    return ()
+
+
 class Terms(NamedTuple):
     """Names of terms, and the kernel that computes them: it returns a tuple of numbers in their order."""
 
     names: tuple[str, ...] = ()
-    kernel: Any = None
+    kernel: Any = no_terms
 
 
 @dataclass(frozen=True)

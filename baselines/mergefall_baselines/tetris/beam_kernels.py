@@ -133,31 +133,23 @@ def settle(columns, full, spin, row, chained, pending):
 def judge_kernel(recipe: Recipe) -> Kernel:
     """The kernel that clears full rows after a piece and values the node, by the heuristic of a recipe."""
     of_placement, of_last, of_board, of_lock, of_chain, of_hold = recipe.terms
-    placement, last, _, lock, chain, held = (terms is not None for terms in recipe.terms)
     first, first_last, first_board, first_lock, first_chain, first_hold = recipe.firsts
     before_clearing = recipe.before_clearing
 
     @kernel(forceinline=True)
     def judge(board, piece, rotation, column, y, rows, spin, hold, row, chained, pending, paid, weights):
         """(The terms of the placement and the lock, the node's value, and the last three of `settle`)."""
-        full, own, reward, value, on_board = full_rows(board), 0, 0.0, paid, 0.0
+        full, own, on_board = full_rows(board), 0, 0.0
         if before_clearing:
             on_board = dot(of_board(board, rows, weights), weights, first_board)
-        if placement:
-            for i in range(WIDTHS[piece, rotation]):
-                own += popcount(MASKS[piece, rotation, i] << U(y) & full)
+        for i in range(WIDTHS[piece, rotation]):
+            own += popcount(MASKS[piece, rotation, i] << U(y) & full)
         lines, attack, row, chained, pending = settle(board, full, spin, row, chained, pending)
-        if lock:
-            reward = dot(of_lock(piece, spin, lines, attack), weights, first_lock)
-        if placement:
-            reward += dot(of_placement(piece, rotation, column, y, lines, own, rows), weights, first)
-        if held:
-            value += dot(of_hold(hold), weights, first_hold)
-        value += reward
-        if chain:
-            value = dot(of_chain(chained, row), weights, first_chain, value)
-        if last:
-            value += dot(of_last(piece, rotation, column, y, rows), weights, first_last)
+        reward = dot(of_lock(piece, spin, lines, attack), weights, first_lock)
+        reward = dot(of_placement(piece, rotation, column, y, lines, own, rows), weights, first, reward)
+        value = paid + dot(of_hold(hold), weights, first_hold) + reward
+        value = dot(of_chain(chained, row), weights, first_chain, value)
+        value = dot(of_last(piece, rotation, column, y, rows), weights, first_last, value)
         if not before_clearing:
             on_board = dot(of_board(board, rows, weights), weights, first_board)
         return reward, value + on_board, row, chained, pending

@@ -21,7 +21,7 @@ from mergefall.tetris.field import copy, place, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import Placement, checked_cells
 from mergefall.typing import Kernel
-from mergefall.weighted import Terms, WeightedSum, dot, write_terms
+from mergefall.weighted import Terms, WeightedSum, dot, no_terms, write_terms
 
 U = np.uint64
 MEMO = 176  # words of the memo that `prepare` fills
@@ -42,7 +42,7 @@ class Memo(NamedTuple):
 class Recipe(NamedTuple):
     """The sources of a class's kernels; classes with equal ones share the kernels.
 
-    For each of `Heuristic.KINDS` the kernel of its terms, None without terms; and where its weights begin.
+    For each of `Heuristic.KINDS` the kernel of its terms, and where its weights begin.
     """
 
     terms: tuple[Any, ...]
@@ -185,12 +185,13 @@ class Heuristic(WeightedSum):
         name, rotation = identify(placement.cells)
         column, rows = min(column for _, column in placement.cells), placement.board.shape[0]
         at_rest = NAMES.index(name), rotation, column, rows - 1 - max(row for row, _ in placement.cells)
-        own, last = self.of_placement, self.of_last
-        of_own = own.kernel(*at_rest, placement.lines, placement.removed_cells, rows) if own.names else ()
-        of_last = last.kernel(*at_rest, rows) if last.names else ()
-        of_board = self._of_boards(placement.locked if self.before_clearing else placement.board)
-        found = zip((own, last, self.of_board), (of_own, of_last, of_board), strict=True)
-        return [dict(zip(kind.names, map(float, terms), strict=True)) for kind, terms in found]
+        found = (
+            self.of_placement.kernel(*at_rest, placement.lines, placement.removed_cells, rows),
+            self.of_last.kernel(*at_rest, rows),
+            self._of_boards(placement.locked if self.before_clearing else placement.board),
+        )
+        kinds = zip((self.of_placement, self.of_last, self.of_board), found, strict=True)
+        return [dict(zip(kind.names, map(float, terms), strict=True)) for kind, terms in kinds]
 
     def _of_boards(self, boards: ArrayLike) -> NDArray[np.float64]:
         """The terms float64[k] of a board, float64[n, k] of a batch."""
@@ -209,19 +210,14 @@ class Heuristic(WeightedSum):
 @cache
 def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
     (placement_terms, last_terms, board_terms, *_), (_, first_last, first_board, *_), memo, before_clearing = recipe
-    with_move, with_last = placement_terms is not None, last_terms is not None
 
     @kernel(forceinline=True)
     def move(piece, rotation, column, y, lines, own, rows, weights):
-        if with_move:
-            return dot(placement_terms(piece, rotation, column, y, lines, own, rows), weights, 0)
-        return 0.0
+        return dot(placement_terms(piece, rotation, column, y, lines, own, rows), weights, 0)
 
     @kernel(forceinline=True)
     def last(piece, rotation, column, y, rows, weights):
-        if with_last:
-            return dot(last_terms(piece, rotation, column, y, rows), weights, first_last)
-        return 0.0
+        return dot(last_terms(piece, rotation, column, y, rows), weights, first_last)
 
     @kernel
     def board(columns, rows, weights):
@@ -258,7 +254,9 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
 
         return Kernels(move, board, nothing, plain_leaf)
     prepare, terms_after = memo
-    of_cleared = clears and (with_move or not before_clearing)  # whether a full row changes the terms
+    of_cleared = clears and (
+        placement_terms is not no_terms or not before_clearing
+    )  # whether a full row changes the terms
 
     @kernel(forceinline=True)
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
@@ -267,9 +265,7 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         if (of_cleared and full != 0) or y + HEIGHTS[shape, turn] > rows:
             return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
         value = move(piece, rotation, column, y, 0, 0, rows, weights)
-        if with_last:
-            value += last(piece, rotation, column, y, rows, weights)
-        return value + dot(terms, weights, first_board)
+        return value + last(piece, rotation, column, y, rows, weights) + dot(terms, weights, first_board)
 
     return Kernels(move, board, prepare, leaf)
 
