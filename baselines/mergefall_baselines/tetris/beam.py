@@ -62,7 +62,7 @@ class BeamSearch(KernelPlayer):
 
     Args:
         heuristic: a name, a mapping of a name and weights, or a function of a board. Default: ``attack``.
-        width: int from 1 to 200,000, nodes that stay after each placement. Each takes 2 KiB of memory. Default: 400.
+        width: int from 1 to 200,000, nodes that stay after each placement. Each takes up to 3 KiB. Default: 400.
         draws: int ≥ 0, draws of the pieces after the known ones. Default: 8.
         rules: the environment's arguments `cols`, `rows`, `pieces`, `randomizer`, `preview`, `placements`, `hold`,
             `overflow`. Default: those of the environment, or what the observation shows. Its games raise ValueError

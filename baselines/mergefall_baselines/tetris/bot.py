@@ -212,9 +212,10 @@ class Bot(KernelPlayer):
     )
 
     def __init__(self, command: Sequence[str], seconds: float = 0.1) -> None:
-        if not isinstance(command, list | tuple) or not command:
+        words = command if isinstance(command, list | tuple) else ()
+        if not words or not all(isinstance(word, str | int | float) for word in words):
             raise ValueError(f"command is {command!r}; expected a list, a program and its arguments")
-        self.command, self.seconds = tuple(map(str, command)), number("seconds", seconds, 0)
+        self.command, self.seconds = tuple(map(str, words)), number("seconds", seconds, 0)
         super().__init__(**RULES, hold=True)
 
     def close(self) -> None:
