@@ -217,7 +217,10 @@ def test_downgrading_changes_no_move(ranks, limit):
 
 @pytest.mark.parametrize(
     ("name", "options", "games", "score", "size"),
-    [("small", {}, 100, 51_000, 4_000_000), ("strong", {"downgrade": 16384}, 50, 180_000, 20_000_000)],
+    [
+        ("small", {}, 100, 51_000, 4_000_000),
+        pytest.param("strong", {"downgrade": 16384}, 50, 180_000, 20_000_000, marks=pytest.mark.slow),
+    ],
 )
 def test_the_networks_that_come_with_the_package(name, options, games, score, size):
     """The small one is above 51k, what 17 four-tuples are known to score."""
