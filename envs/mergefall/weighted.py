@@ -56,6 +56,7 @@ write_terms: Any = intrinsic(_write)
 
 @kernel
 def no_terms(*arguments):
+    """For other kernels: called from Python, a kernel of any number of arguments is loaded anew each time."""
     return ()
 
 

@@ -185,13 +185,12 @@ class Heuristic(WeightedSum):
         name, rotation = identify(placement.cells)
         column, rows = min(column for _, column in placement.cells), placement.board.shape[0]
         at_rest = NAMES.index(name), rotation, column, rows - 1 - max(row for row, _ in placement.cells)
-        found = (
-            self.of_placement.kernel(*at_rest, placement.lines, placement.removed_cells, rows),
-            self.of_last.kernel(*at_rest, rows),
-            self._of_boards(placement.locked if self.before_clearing else placement.board),
-        )
-        kinds = zip((self.of_placement, self.of_last, self.of_board), found, strict=True)
-        return [dict(zip(kind.names, map(float, terms), strict=True)) for kind, terms in kinds]
+        of_all, of_last = (*at_rest, placement.lines, placement.removed_cells, rows), (*at_rest, rows)
+        kinds = (self.of_placement, of_all), (self.of_last, of_last)
+        found = [(kind.names, kind.kernel(*seen)) for kind, seen in kinds if kind.names]
+        board = placement.locked if self.before_clearing else placement.board
+        found.append((self.of_board.names, self._of_boards(board)))
+        return [dict(zip(names, map(float, terms), strict=True)) for names, terms in found]
 
     def _of_boards(self, boards: ArrayLike) -> NDArray[np.float64]:
         """The terms float64[k] of a board, float64[n, k] of a batch."""
