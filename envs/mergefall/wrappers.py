@@ -76,7 +76,7 @@ def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: st
     >>> import mergefall
     >>> observation, _ = gym.make("mergefall/TetrisKeys-v0", preview=1).reset(seed=0)
     >>> encode("planes", observation).shape, encode("flat", observation).shape
-    ((33, 24, 10), (511,))
+    ((34, 24, 10), (512,))
     """
     choice("kind", kind, ("flat", "planes"))
     parts = set(observation) if isinstance(observation, Mapping) else {"ranks"}

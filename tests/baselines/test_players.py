@@ -413,7 +413,7 @@ def test_installed_distributions_bring_players(tmp_path, monkeypatch):
     assert type(make("2048/theirs")) is type(make("2048/random")) is Random  # what is registered comes first
     trained = make(str(tmp_path), depth=2)
     assert (trained.depth, trained.name, trained.options) == (2, str(tmp_path), {"depth": 2})
-    with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* and paths"):
+    with pytest.raises(ValueError, match=r"no player 'nowhere'; there are .*2048/theirs.* paths"):
         make("nowhere")
 
 

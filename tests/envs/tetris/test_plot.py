@@ -18,7 +18,7 @@ def test_bars_and_the_empty_board_make_up_the_value(name):
     assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["placed", "board"]
     empty = h.board(np.zeros((6, 6), int))
     for bars, terms, value in zip(
-        figure.axes[1::2], (h.term_names, h.board_terms(placed.board)), (h(placed), None), strict=True
+        figure.axes[1::2], (h.terms(placed), h.board_terms(placed.board)), (h(placed), None), strict=True
     ):
         assert [label.get_text() for label in bars.get_yticklabels()] == list(terms)
         if value is not None:
