@@ -1,9 +1,8 @@
 """The shell of players that decide by a compiled kernel, for both games.
 
 A player makes a decision kernel and its settings for the rules that it meets (`KernelPlayer._make_decider`). The shell
-turns observations into states of games, lets the kernel decide on them, checks the values, and plays whole episodes in
-a compiled loop. What differs between the games stands in a `Form`: `game2048/player.py` and `tetris/player.py` make one
-each.
+lets the kernel decide on the states that the game's `Rules` make of observations, checks the values, and plays whole
+episodes in a compiled loop. A `Form` holds what players of a game need besides its rules.
 """
 
 from __future__ import annotations

@@ -100,7 +100,7 @@ class Player:
       True for the score (in Tetris lines), False for none, ``"log2"`` for log2(1 + score), None for others.
     - `gamma`: discount of each further move.
     - `heuristic`: the heuristic that the values come from; None: none.
-    - `form`: the game that it plays (`kernel_player.Form`); None: any.
+    - `form`: its game, and what players need of it (`kernel_player.Form`); None: any game.
     - `sees_next`: whether the values may depend on more pieces than the current one.
     """
 

@@ -177,7 +177,7 @@ def piece_by(state, bits):
 
 
 @kernel
-def start(state, given=0):
+def start(state, given):
     """Begin a game on an empty board: draw the hidden multiset if there is one, again if it is empty, then the queue.
 
     `given` has four bits for each piece of the queue: its id plus one, or 0 to draw it; and four for the held piece,
