@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from mergefall.checks import in_place
 from mergefall.imports import inert
-from mergefall.typing import Array, Arrays, Options
+from mergefall.typing import Array, Arrays, Dict, FilePath, Options
 
 from mergefall_baselines.player import NotFiniteError
 
@@ -30,7 +30,7 @@ _UNREADABLE = ValueError, EOFError, KeyError, OSError, NotImplementedError, zipf
 
 
 def write_arrays(
-    path: str | os.PathLike[str], form: str, version: int, spec: Options, arrays: Arrays, compressed: bool = False
+    path: FilePath, form: str, version: int, spec: Options, arrays: Arrays, compressed: bool = False
 ) -> str:
     """Write arrays of numbers and a `spec` of JSON types to a file of the format `form`; returns the checksum.
 
@@ -65,8 +65,8 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def read_arrays(
-    path: str | os.PathLike[str], form: str, version: int, typed: Any = (), but: Sequence[str] = ()
-) -> tuple[dict[str, Any], dict[str, Array], str]:
+    path: FilePath, form: str, version: int, typed: Any = (), but: Sequence[str] = ()
+) -> tuple[Dict, dict[str, Array], str]:
     """(spec, arrays, checksum) of a file that `write_arrays` wrote.
 
     Raises ValueError for any other file, and for one that names anything to import or run (`mergefall.imports.inert`).
@@ -88,7 +88,7 @@ def read_arrays(
         return inert(description["spec"], typed, but), arrays, checksum
 
 
-def check_finite(path: str | os.PathLike[str], arrays: Arrays) -> None:
+def check_finite(path: FilePath, arrays: Arrays) -> None:
     """Raises NotFiniteError if one of a file's arrays holds NaN or infinity."""
     for name, array in arrays.items():
         if array.dtype.kind == "f" and array.size:
@@ -97,7 +97,7 @@ def check_finite(path: str | os.PathLike[str], arrays: Arrays) -> None:
                     raise NotFiniteError(f"{path}: the array {name!r} holds {extreme}; expected finite numbers")
 
 
-def _entries(path: str | os.PathLike[str]) -> dict[str, Array]:
+def _entries(path: FilePath) -> dict[str, Array]:
     if not zipfile.is_zipfile(path):
         raise ValueError("it is no .npz file")
     with open(path, "rb") as file, np.load(file, allow_pickle=False) as entries:  # by name, it leaks damaged files

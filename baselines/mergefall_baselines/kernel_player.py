@@ -21,9 +21,8 @@ from mergefall.checks import array, in_place
 from mergefall.games import rules_in
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Array, Kernel, Observation, Options
+from mergefall.typing import Array, Dict, Floats, Ints, Kernel, Observation, Options, Words
 from mergefall.words import split, stream_from_seed
-from numpy.typing import NDArray
 
 from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, signature_of, words_of
 from mergefall_baselines.player import (
@@ -88,7 +87,7 @@ def has_nonsense(values):
     return found
 
 
-def best_of(values: NDArray[np.float64]) -> NDArray[np.int64]:
+def best_of(values: Floats) -> Ints:
     """The actions of the highest values, for `KernelPlayer._decide`; the lowest of several."""
     actions = values.argmax(axis=1)
     return np.where(np.isfinite(values.max(axis=1)), actions, UNDECIDED - actions)  # NaN and +inf show in the best
@@ -141,12 +140,12 @@ class KernelPlayer(Player):
         self._made: dict[Hashable, Any] = {}
         self._kept: dict[Any, Array] = {}  # arrays that kernels know by address
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Dict:
         renewed = object.__new__(type(self))
         renewed._renew()
         return {name: value for name, value in self.__dict__.items() if name not in renewed.__dict__}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Dict) -> None:
         self.__dict__.update(state)
         self._renew()
 
@@ -214,7 +213,7 @@ class KernelPlayer(Player):
         return player
 
     @property
-    def rules(self) -> dict[str, Any]:
+    def rules(self) -> Dict:
         """The rules that the player was made for, and its defaults."""
         return dict(self.defaults) | self._rules
 
@@ -233,15 +232,15 @@ class KernelPlayer(Player):
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
-    def start(self, seed: int) -> NDArray[np.uint64] | None:
+    def start(self, seed: int) -> Words | None:
         return self._fresh(seed) if self.remembers else None
 
-    def _fresh(self, seed: int) -> NDArray[np.uint64]:
+    def _fresh(self, seed: int) -> Words:
         memory = np.zeros(self.form.memory_words, dtype=np.uint64)
         memory[0] = np.random.SeedSequence([seed, 1]).generate_state(1, np.uint64)[0]  # not the environment's stream
         return memory
 
-    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
+    def values(self, observation: Observation, state: Any = None) -> Floats:
         return self._decide_all(observation, state, None, exact=True)[1]
 
     def predict(
@@ -251,7 +250,7 @@ class KernelPlayer(Player):
         episode_start: Any = None,
         deterministic: bool = True,
         action_masks: Any = None,
-    ) -> tuple[NDArray[np.int64], Any]:
+    ) -> tuple[Ints, Any]:
         actions, values, memory = self._decide_all(observation, state, episode_start, exact=False)
         if action_masks is not None:
             actions = choose_unmasked(
@@ -286,7 +285,7 @@ class KernelPlayer(Player):
 
     def _asked(
         self, observation: Observation, state: Any, episode_start: Any
-    ) -> tuple[Any, NDArray[np.uint64], NDArray[np.uint64], NDArray[np.float64], bool]:
+    ) -> tuple[Any, Words, Words, Floats, bool]:
         """(rules, states, memory, empty values, whether it is one observation without a batch)."""
         with in_place(self.name):
             batch, shown, single = self.form.rules.read(observation)
@@ -298,14 +297,14 @@ class KernelPlayer(Player):
 
     def _decide_all(
         self, observation: Observation, state: Any, episode_start: Any, exact: bool
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.uint64]]:
+    ) -> tuple[Ints, Floats, Words]:
         rules, states, memory, values, single = self._asked(observation, state, episode_start)
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
         self._settle(rules, states, values, actions)
         return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
-    def _settle(self, rules: Any, states: Array, values: Array, actions: NDArray[np.int64]) -> None:
+    def _settle(self, rules: Any, states: Array, values: Array, actions: Ints) -> None:
         """Raises what a user's function raised, and NotFiniteError if some values are no decision."""
         self._check_heuristic()
         unsettled = np.flatnonzero(actions < 0)
@@ -317,11 +316,11 @@ class KernelPlayer(Player):
     def _decide(
         self,
         rules: Any,
-        states: NDArray[np.uint64],
-        memory: NDArray[np.uint64],
-        values: NDArray[np.float64],
+        states: Words,
+        memory: Words,
+        values: Floats,
         exact: bool,
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`.
 
         Instead of action a it returns ``UNDECIDED - a`` where the values may be no decision; see `best_of`.
@@ -337,7 +336,7 @@ class KernelPlayer(Player):
         return actions
 
     def _decide_by_kernel(
-        self, way: Any, exact: bool, states: Array, memory: Array, values: Array, actions: NDArray[np.int64]
+        self, way: Any, exact: bool, states: Array, memory: Array, values: Array, actions: Ints
     ) -> None:
         entry, settings = self._entry(way, exact)
         begin, chunk = 0, 1
@@ -347,7 +346,7 @@ class KernelPlayer(Player):
             self._call(decide_all, entry, states[part], *results, settings, self.form.shift)
             begin, chunk = begin + chunk, 2 * chunk  # `Caller` goes by the time of the last ones
 
-    def _memory(self, state: Any, count: int, episode_start: Any) -> NDArray[np.uint64]:
+    def _memory(self, state: Any, count: int, episode_start: Any) -> Words:
         """The memory before `count` decisions, uint64[count, memory_words]: a copy, so that `state` stays as it is."""
         words = self.form.memory_words
         if state is None and not self.remembers:
@@ -364,9 +363,7 @@ class KernelPlayer(Player):
             memory[np.broadcast_to(np.asarray(episode_start, dtype=bool), (count,)), 1:] = 0
         return memory
 
-    def _play_from(
-        self, state: NDArray[np.uint64], rules: Any, seed: int, limit: int | None
-    ) -> tuple[Array, int, bool]:
+    def _play_from(self, state: Words, rules: Any, seed: int, limit: int | None) -> tuple[Array, int, bool]:
         """Play on in `state` for at most `limit` moves.
 
         Returns the first `KEPT` actions, the number of actions, and whether the game is over.

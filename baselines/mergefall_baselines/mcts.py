@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.checks import integer, number
-from mergefall.typing import Array, Kernel, Observation
+from mergefall.typing import Array, Floats, Ints, Kernel, Observation, Words
 from mergefall.weighted import WeightedSum
-from numpy.typing import NDArray
 
 from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
@@ -35,12 +34,12 @@ class Game(NamedTuple):
     words: int  # of a node's state
     n_actions: int
     leaf: Player  # which values leaves
-    observations: Callable[[NDArray[np.uint64]], Observation]  # of nodes' states uint64[n, words]
+    observations: Callable[[Words], Observation]  # of nodes' states uint64[n, words]
     # (State, memory, root). Writes the root that a search from a state of the environment begins with.
-    write_root: Callable[[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]], None]
+    write_root: Callable[[Words, Words, Words], None]
     decide: Kernel  # of a compiled search; its settings are (tree, plan, `settings`)
     # (States, values). Sets the values float64[n, A] of actions that are fatal to -inf.
-    exclude: Callable[[NDArray[np.uint64], NDArray[np.float64]], Any] = lambda states, values: None
+    exclude: Callable[[Words, Floats], Any] = lambda states, values: None
 
 
 def leaf_player(spec: Any, form: Form, what: str = "player") -> Player:
@@ -137,12 +136,12 @@ class TreeSearch(KernelPlayer):
         tree = self._once(("tree", shape), lambda: tree_at.py_func(new_trees(1, *shape), 0))
         return game.decide, (tree, self.plan, game.settings)
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         if self.compiled:
             return super()._decide(rules, states, memory, values, exact)
         return self._grow(rules, states, memory, values)
 
-    def _grow(self, rules: Any, states: Array, memory: Array, values: Array) -> NDArray[np.int64]:
+    def _grow(self, rules: Any, states: Array, memory: Array, values: Array) -> Ints:
         """Search from some states side by side, one leaf of each at a time; returns the actions.
 
         Raises ValueError for hold, with which only a decision kernel decides; see `tetris/player.py`.
@@ -162,7 +161,7 @@ class TreeSearch(KernelPlayer):
             actions[t] = conclude(tree_at.py_func(trees, t), plan, game.settings, values[t])
         return actions
 
-    def _value_leaves(self, game: Game, trees: Trees, leaves: NDArray[np.int64]) -> None:
+    def _value_leaves(self, game: Game, trees: Trees, leaves: Ints) -> None:
         """Value the leaves int64[T] of the trees by one call of the player, and back them up."""
         t = np.flatnonzero(leaves >= 0)
         t = t[trees.nodes["seen"][t, leaves[t]] == 0]

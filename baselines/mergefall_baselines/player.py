@@ -17,15 +17,14 @@ import numpy as np
 from mergefall.checks import array
 from mergefall.games import board_of, each, games
 from mergefall.imports import name_of
-from mergefall.typing import Array
-from numpy.typing import NDArray
+from mergefall.typing import Array, Dict, Floats, Ints, Options
 
 
 class NotFiniteError(ValueError):
     """NaN or infinity among the values of actions, or in the arrays of a file."""
 
 
-def check_values(name: str, values: NDArray[np.float64]) -> None:
+def check_values(name: str, values: Floats) -> None:
     """Raises NotFiniteError if the player `name` values an action at NaN or +inf; `values` is float64[..., actions]."""
     nonsense = ~(values < np.inf)
     if nonsense.any():
@@ -33,9 +32,7 @@ def check_values(name: str, values: NDArray[np.float64]) -> None:
         raise NotFiniteError(f"{name} values action {action} at {value}; expected a finite number, or -inf")
 
 
-def choose_unmasked(
-    actions: NDArray[np.int64], masks: Any, n_actions: int, values: Callable[[], NDArray[np.float64]]
-) -> NDArray[np.int64]:
+def choose_unmasked(actions: Ints, masks: Any, n_actions: int, values: Callable[[], Floats]) -> Ints:
     """Choices int64[...], each masked one replaced by the unmasked action with the highest value (ties: the lowest).
 
     `masks` bool[..., n_actions] are False for masked actions; `values` returns float64[..., n_actions].
@@ -124,18 +121,18 @@ class Player:
         """The player's memory at the start of an episode; None if it remembers nothing."""
         return None
 
-    def values(self, observation: Any, state: Any = None) -> NDArray[np.float64]:
+    def values(self, observation: Any, state: Any = None) -> Floats:
         """Value of each action, float64[n_actions] (batch: [n, n_actions]); -inf where illegal.
 
         Raises NotFiniteError, as `act`, `predict` and `play` do, if one of the values is NaN or +inf.
         """
         raise ValueError(f"{self.name} does not value actions; it only chooses one")
 
-    def board_values(self, observation: Any) -> NDArray[np.float64]:
+    def board_values(self, observation: Any) -> Floats:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n]): that of its best action."""
         return self.values(observation).max(axis=-1)
 
-    def search_values(self, observation: Any) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def search_values(self, observation: Any) -> tuple[Floats, Floats | None]:
         """The values of a batch of leaves, for a search: (`values`, `board_values`).
 
         The second is None if a board is worth as much as its best action.
@@ -143,7 +140,7 @@ class Player:
         own = type(self).board_values is not Player.board_values
         return self.values(observation), self.board_values(observation) if own else None
 
-    def act(self, observation: Any, state: Any = None) -> NDArray[np.int64]:
+    def act(self, observation: Any, state: Any = None) -> Ints:
         """The chosen action: a 0-d int64 for one observation, int64[n] for a batch."""
         return self.predict(observation, state)[0]
 
@@ -154,7 +151,7 @@ class Player:
         episode_start: Any = None,
         deterministic: bool = True,
         action_masks: Any = None,
-    ) -> tuple[NDArray[np.int64], Any]:
+    ) -> tuple[Ints, Any]:
         """The chosen action and the next state (the predictor protocol of Stable-Baselines3 and sb3-contrib).
 
         Args:
@@ -175,7 +172,7 @@ class Player:
             actions = choose_unmasked(actions, action_masks, values.shape[-1], lambda: values)
         return actions, state
 
-    def with_rules(self, rules: Mapping[str, Any]) -> Player:
+    def with_rules(self, rules: Options) -> Player:
         """This player under an environment's rules: fills in missing rules.
 
         Raises ValueError if the player was made for other rules.
@@ -183,7 +180,7 @@ class Player:
         return self
 
     def play(
-        self, env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None, max_episode_steps: int | None = None
+        self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
     ) -> Trajectory:
         """One whole episode from ``reset(seed=seed)``."""
         return play_in_env(self, env_id, seed, env_kwargs, max_episode_steps)
@@ -207,7 +204,7 @@ class OfPredictor(Player):
         return np.array([checked(self, self.predictor(one)) for one in each(observation)], dtype=np.int64), None
 
 
-def title(player: str, options: Mapping[str, Any]) -> str:
+def title(player: str, options: Options) -> str:
     """A player and its options in one line, without the checksum of a model.
 
     >>> title("2048/minimax", {"depth": 1})
@@ -270,7 +267,7 @@ class Step:
     """A position of a game, or of each game of a batch, as the environment returned it, and what led to it."""
 
     observation: Any
-    info: dict[str, Any]
+    info: Dict
     action: Any = None  # at the start
     reward: Any = 0.0
     terminated: Any = False
@@ -333,7 +330,7 @@ def play_in_env(
     player: Predictor,
     env_id: str,
     seed: int,
-    env_kwargs: Mapping[str, Any] | None = None,
+    env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
     wrap: Callable[[Any], Any] = lambda env: env,
 ) -> Trajectory:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from mergefall.typing import Bools, Floats, Words
 
 from mergefall_baselines.registry import player_under
 
@@ -35,7 +35,7 @@ class PlayerValues:
     def __reduce__(self) -> Any:
         return type(self), (self._spec, self._rules)
 
-    def of_states(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def of_states(self, states: Words) -> tuple[Floats, Bools]:
         over = self._rules.observed(states)[1]
         values, going = np.zeros(len(states)), np.flatnonzero(~over)
         if going.size:

@@ -15,7 +15,7 @@ from mergefall.checks import near
 from mergefall.games import ENVIRONMENTS, game_of, home_of
 from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
-from mergefall.typing import Options
+from mergefall.typing import Dict, Options
 
 from mergefall_baselines.player import OfPredictor, Player
 
@@ -89,7 +89,7 @@ def signature_of(name: str) -> inspect.Signature:
     return inspect.Signature(options)
 
 
-def _check_options(name: str, options: Mapping[str, Any]) -> None:
+def _check_options(name: str, options: Options) -> None:
     """Raises ValueError for an option that a player does not have, and for one that it needs."""
     known = signature_of(name).parameters
     named = {option: one for option, one in known.items() if one.kind is not one.VAR_KEYWORD}
@@ -101,7 +101,7 @@ def _check_options(name: str, options: Mapping[str, Any]) -> None:
         raise ValueError(f"{name} needs the option {missing[0]!r}")
 
 
-def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, dict[str, Any]]:
+def environment_of(name: str, options: Options) -> tuple[str | None, Dict]:
     """Id and arguments of the environment that a player plays by default; the id is None if nothing says it.
 
     The player's options that are rules replace its default ones. Raises ValueError as `make` does.
@@ -114,7 +114,7 @@ def environment_of(name: str, options: Mapping[str, Any]) -> tuple[str | None, d
     factory = factory_of(name)
     _check_options(name, options)
     plays: Options | Callable[..., Options] = getattr(factory, "plays", {})
-    arguments: dict[str, Any] = dict(plays(**options) if callable(plays) else plays)
+    arguments: Dict = dict(plays(**options) if callable(plays) else plays)
     env_id = arguments.pop("env_id", None) or home_of(name)
     rules = game_of(env_id).rules_of(options) if arguments and env_id in ENVIRONMENTS else {}
     return env_id, arguments | rules

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from mergefall.kernels import kernel
-from numpy.typing import NDArray
+from mergefall.typing import Array
 
 U = np.uint64
 PROBES = 16
@@ -21,7 +21,7 @@ def entry_type(real: type[np.floating]) -> np.dtype[np.void]:
     return np.dtype([("key", np.uint64), ("value", real), ("tag", np.uint32)], align=True)
 
 
-def new_table(bits: int, real: type[np.floating]) -> NDArray[np.void]:
+def new_table(bits: int, real: type[np.floating]) -> Array:
     """A table of 2**bits entries with values of type `real`; with `bits` 0 a table that stores nothing."""
     return np.zeros((1 << bits) + (PROBES if bits else 0), dtype=entry_type(real))
 

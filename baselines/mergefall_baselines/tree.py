@@ -36,9 +36,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Kernel
+from mergefall.typing import Array, Floats, Ints, Kernel, Words
 from mergefall.words import next_bits
-from numpy.typing import NDArray
 
 U = np.uint64
 LEAST_PRIOR = 1e-300  # has a logarithm
@@ -90,18 +89,18 @@ TREE = np.dtype(
 class Trees(NamedTuple):
     """The arrays of T trees of up to N nodes with A actions; without the first axis, those of one tree."""
 
-    tree: NDArray[np.void]  # TREE[T, 1]
-    nodes: NDArray[np.void]  # NODE[T, N]
-    edges: NDArray[np.void]  # EDGE[T, N, A]
-    states: NDArray[np.uint64]  # [T, N + 1, words], the last row used is scratch
-    values: NDArray[np.float64]  # [T, A], scratch
+    tree: Array  # TREE[T, 1]
+    nodes: Array  # NODE[T, N]
+    edges: Array  # EDGE[T, N, A]
+    states: Words  # [T, N + 1, words], the last row used is scratch
+    values: Floats  # [T, A], scratch
 
 
 class Plan(NamedTuple):
     """The numbers of a search."""
 
     simulations: int
-    schedule: NDArray[np.int64]  # [CONSIDERED + 1, simulations], see `halving`
+    schedule: Ints  # [CONSIDERED + 1, simulations], see `halving`
     value_scale: float
     temperature: float  # of priors; negative: in units of the range of a position's values
     lost: float  # value of a lost position; NaN: as far below the lowest value met as that is below the highest
@@ -121,7 +120,7 @@ def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
     )
 
 
-def halving(considered: int, simulations: int) -> NDArray[np.int64]:
+def halving(considered: int, simulations: int) -> Ints:
     """Sequential halving of `considered` actions: the visits that the action of each simulation has had, int64[n].
 
     About log2(considered) phases have equal shares of the simulations. In a phase all remaining actions are visited

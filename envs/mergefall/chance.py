@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mergefall.typing import Observation
+from mergefall.typing import Floats, Ints, Observation, Words
 from mergefall.words import next_bits, stream_before
 
 U = np.uint64
@@ -26,16 +25,16 @@ class Outcomes:
     """
 
     observations: Observation
-    upper: NDArray[np.int64]
-    lower: NDArray[np.int64]
+    upper: Ints
+    lower: Ints
 
     @property
-    def probabilities(self) -> NDArray[np.float64]:
+    def probabilities(self) -> Floats:
         """The probability of each outcome, float64[outcomes], to within 2⁻³²."""
         return np.diff(self.upper)[:, 0] / HALF * (np.diff(self.lower)[:, 0] / HALF)
 
 
-def bounds(steps: NDArray[np.int64]) -> NDArray[np.int64]:
+def bounds(steps: Ints) -> Ints:
     """The upper halves for which `words.below(bits, steps[-1])` is in `steps[k]` … `steps[k + 1] - 1`, int64[parts, 2].
 
     >>> (bounds(np.array([0, 1, 4])) / HALF).tolist()
@@ -45,12 +44,12 @@ def bounds(steps: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
-def coins(streams: NDArray[np.uint64]) -> NDArray[np.float64]:
+def coins(streams: Words) -> Floats:
     """A number in [0, 1) for each game, float64[n], which its random stream determines; no stream advances."""
     return (next_bits.py_func(streams ^ _COIN)[1] >> U(11)) / 2.0**53
 
 
-def forced(stream: np.uint64, upper: NDArray[np.int64], lower: NDArray[np.int64]) -> np.uint64:
+def forced(stream: np.uint64, upper: Ints, lower: Ints) -> np.uint64:
     """A stream whose next draw has its halves within the bounds `upper` and `lower`, each int64[2].
 
     Within the bounds, the draw is as random as the next draw of `stream`.

@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.imports import import_extra
+from mergefall.typing import Bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,7 +79,7 @@ def _font() -> Any:
     return pygame().font.Font(None, TALL * FINE)
 
 
-def pixels(surface: Surface) -> NDArray[np.uint8]:
+def pixels(surface: Surface) -> Bytes:
     """A surface as uint8[height, width, 3]; several times as fast as pygame's `surfarray.array3d` and a transpose."""
     if surface.get_bytesize() != 4:
         surface = surface.convert(32)

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import integer
 from mergefall.draw import Window
 from mergefall.shaping import Shaping
-from mergefall.typing import Array, Info, Observation, Options
+from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Info, Observation, Options, Words
 from mergefall.words import stream_from_seed
 
 ARROWS = tuple(1 << 30 | scancode for scancode in (82, 79, 81, 80))  # SDL's key codes: up, right, down, left
@@ -28,7 +27,7 @@ class Games:
     """The part of the single environment that the batch shares. Arrays of a batch begin with an axis for its games."""
 
     rules: Any
-    _states: NDArray[np.uint64]
+    _states: Words
     _pool: Array
 
     def _own(self, array: Array) -> Any:
@@ -43,11 +42,11 @@ class Games:
         """
         self._pool = self.rules.pool(pool)
 
-    def action_masks(self) -> NDArray[np.bool_]:
+    def action_masks(self) -> Bools:
         """The legal actions, bool[actions], for sb3-contrib's MaskablePPO; all True in a terminal state."""
         return self._own(self.rules.observed(self._states)[0])
 
-    def afterstates(self) -> tuple[NDArray[np.uint8], NDArray[np.float64], NDArray[np.bool_]]:
+    def afterstates(self) -> tuple[Bytes, Floats, Bools]:
         """The board after each action, before chance: (boards, rewards, legal).
 
         - `boards`: uint8[actions, rows, cols]; the present board for an illegal action
@@ -59,7 +58,7 @@ class Games:
         boards, rewards, legal, *_ = map(self._own, self.rules.afterstates(self._states))
         return boards, rewards, legal
 
-    def clone_state(self) -> NDArray[np.uint64]:
+    def clone_state(self) -> Words:
         """The whole state, uint64[words], random stream, score and counts included; it can be pickled.
 
         A row of a batch's states is a state of a single environment.
@@ -70,12 +69,12 @@ class Games:
 class Pictures:
     """Pictures of one game, the first row of `_states`."""
 
-    metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
+    metadata: ClassVar[Dict] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
     title: ClassVar[str]  # of the window
     canvas_type: ClassVar[Any]  # (rules) -> what draws a game: `paint` and `frame`, as `tetris.render.Canvas` has them
     rules: Any
     render_mode: str | None
-    _states: NDArray[np.uint64]
+    _states: Words
     _window: Any = None
 
     def _begin_pictures(self, render_mode: str | None) -> None:
@@ -193,12 +192,12 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
     def _own(self, array: Array) -> Any:
         return array[0]
 
-    def restore_state(self, state: NDArray[np.uint64]) -> None:
+    def restore_state(self, state: Words) -> None:
         """Return to a state from `clone_state`; raises ValueError for a state of other rules, or a damaged one."""
         self._states[0] = self.rules.restored(state, self._states[0])
         self._paint(None)
 
-    def chance_outcomes(self, action: int) -> tuple[Observation, NDArray[np.float64]]:
+    def chance_outcomes(self, action: int) -> tuple[Observation, Floats]:
         """Every observation that chance can make of an action's afterstate, with its probability.
 
         Returns a batch of observations and probabilities float64[outcomes], which sum to 1; in Tetris one for each
@@ -219,9 +218,9 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         outcomes = self.rules.chance_outcomes(boards[action], self._states[0], action)
         return outcomes.observations, outcomes.probabilities
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Dict:
         return {name: value for name, value in self.__dict__.items() if name not in self.derived} | {"_window": None}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Dict) -> None:
         self.__dict__.update(state)
         self._bind()

@@ -22,9 +22,9 @@ from llvmlite import ir
 from numba import carray, types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from mergefall.kernels import borrow, kernel
+from mergefall.typing import Floats, Ints
 from mergefall.weighted import WeightedSum
 
 LARGEST = 1024  # cells of a board that is told of
@@ -79,13 +79,13 @@ class BoardFunction:
             return math.nan
         try:
             cells = np.frombuffer(ctypes.string_at(data, rows * cols), np.uint8)
-            board: NDArray[np.int64] = cells.reshape(rows, cols).astype(np.int64)
+            board: Ints = cells.reshape(rows, cols).astype(np.int64)
             return self._number(self._function(board), board)
         except BaseException as error:  # Ctrl-C, too
             self._error = error
             return math.nan
 
-    def _number(self, value: Any, board: NDArray[np.int64]) -> float:
+    def _number(self, value: Any, board: Ints) -> float:
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -135,14 +135,14 @@ class OfFunction(WeightedSum):
     def option_names(self) -> list[str]:
         return [field.name for field in fields(self) if field.name not in ("function", "label")]
 
-    def weight_vector(self) -> NDArray[np.float64]:
+    def weight_vector(self) -> Floats:
         return np.append(super().weight_vector(), self._called.weight)
 
     def check(self) -> None:
         self._called.check()
 
 
-def _compiled(function: Any, name: str, failed: NDArray[np.int64]) -> Any:
+def _compiled(function: Any, name: str, failed: Ints) -> Any:
     """The C function of a Numba function; a board that it fails on is written into `failed`, if none is there."""
     address, size = np.uint64(failed.ctypes.data), len(failed)
 

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import load_env_creator
-from numpy.typing import NDArray
 
 from mergefall.checks import near
-from mergefall.typing import Array, Observation, Options
+from mergefall.typing import Array, Bytes, Observation, Options
 
 if TYPE_CHECKING:
     from mergefall.rules import GameRules
@@ -151,5 +150,5 @@ def batch_of_one(observation: Observation) -> Any:
     return map_parts(lambda part: np.asarray(part)[None], observation)
 
 
-def board_of(observation: Observation) -> NDArray[np.uint8]:
+def board_of(observation: Observation) -> Bytes:
     return observation["board"] if isinstance(observation, Mapping) else observation

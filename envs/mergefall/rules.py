@@ -11,11 +11,10 @@ from typing import Any, ClassVar, get_args, get_type_hints
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import boolean, choice, integer, made_of, typed
-from mergefall.typing import Array, Options
+from mergefall.typing import Array, Bools, Dict, Options, Words
 
 # What an argument is for. Each use from "game" on is one of "game", too, and each later one of all before it.
 USES = (
@@ -87,7 +86,7 @@ class GameRules:
 
     @classmethod
     @cache
-    def _kinds(cls) -> dict[str, Any]:
+    def _kinds(cls) -> Dict:
         return get_type_hints(cls)
 
     @classmethod
@@ -106,7 +105,7 @@ class GameRules:
         return tuple(one.name for one in fields(cls) if one.metadata["use"] >= USES.index(use))  # pyright: ignore
 
     @classmethod
-    def rules_of(cls, env_kwargs: Options) -> dict[str, Any]:
+    def rules_of(cls, env_kwargs: Options) -> Dict:
         """Those of an environment's arguments that make its game.
 
         >>> from mergefall.games import game_of
@@ -125,7 +124,7 @@ class GameRules:
         """The number by which kernels know the reward."""
         return self.choices("reward").index(self.reward)
 
-    def observed(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def observed(self, states: Words) -> tuple[Bools, Bools]:
         """(legal actions bool[n, actions], whether the game is over bool[n]) of states; all True where it is over."""
         masks, over = np.empty((len(states), self.n_actions), np.bool_), np.empty(len(states), np.bool_)
         self.kernels.observe(states, masks, over, *self.more)
@@ -136,11 +135,11 @@ class GameRules:
         """The rules of one side of a match; else these rules."""
         return self
 
-    def shaped(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def shaped(self, states: Words) -> Words:
         """The states under the rules `side`, uint64[n, words], whose boards a potential values."""
         return states
 
-    def new_states(self, count: int) -> NDArray[np.uint64]:
+    def new_states(self, count: int) -> Words:
         """`count` states uint64[count, words] before a start, with random streams from fresh entropy."""
         states = self._blank_states(count)
         states[:, STREAM] = np.random.SeedSequence().generate_state(count, np.uint64)
@@ -186,13 +185,13 @@ class GameRules:
             row[:] = blank if start is None else start
         return pool
 
-    def ended(self, states: NDArray[np.uint64], max_steps: int | None) -> NDArray[np.bool_]:
+    def ended(self, states: Words, max_steps: int | None) -> Bools:
         """Whether the episode of each state has ended, bool[n]: the game is over, or a limit is reached."""
         _, over = self.observed(states)
         over |= states[:, self.illegal_word] >= self.illegal_limit
         return over | (states[:, self.steps_word] >= max_steps) if max_steps else over
 
-    def restored(self, state: Any, like: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def restored(self, state: Any, like: Words) -> Words:
         """A copy of a state, or of a batch, of the shape and game of `like`. Raises ValueError for any other state.
 
         What kernels use as an index is checked, so that no state makes them read elsewhere.
@@ -202,7 +201,7 @@ class GameRules:
         return copy
 
 
-def no_faults(what: str, faults: Iterable[tuple[str, Any, NDArray[np.bool_], str]]) -> None:
+def no_faults(what: str, faults: Iterable[tuple[str, Any, Bools, str]]) -> None:
     """Raises ValueError for the first of `GameRules._faults` that a state or observation has; `what` names it."""
     for name, values, wrong, expected in faults:
         if wrong.any():

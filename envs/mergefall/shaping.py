@@ -31,10 +31,10 @@ from importlib.metadata import entry_points
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.checks import choice, known, number
 from mergefall.kernels import kernel
+from mergefall.typing import Floats, Words
 
 SQUASHES = ("identity", "asinh")
 GAMMA = 0.99  # the default discount, as in Stable-Baselines3
@@ -146,7 +146,7 @@ class Shaping:
     def __reduce__(self) -> Any:
         return type(self), tuple(getattr(self, field.name) for field in fields(self))
 
-    def of_states(self, states: NDArray[np.uint64]) -> NDArray[np.float64]:
+    def of_states(self, states: Words) -> Floats:
         """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
         values, over = self.potential.of_states(self.rules.shaped(states))
         values -= self.offset

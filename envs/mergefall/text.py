@@ -31,7 +31,7 @@ from mergefall.tetris.keys.rules import KEYS
 from mergefall.tetris.keys.rules import Rules as RulesOfKeys
 from mergefall.tetris.pieces import mirrored, rotations
 from mergefall.tetris.placements import ABOVE, ROTATIONS
-from mergefall.typing import Array, Observation
+from mergefall.typing import Array, Dict, Observation
 
 SLID = ("", ", slid left", ", slid right")
 LONGEST = 4_000  # characters of an answer that are read, its last ones
@@ -78,7 +78,7 @@ def position(observation: Observation, rules: Any) -> str:
     return " ".join([tetris.to_text(board if board[:above].any() else board[above:]), *names])
 
 
-def start_of(position: str, game: Any) -> dict[str, Any]:
+def start_of(position: str, game: Any) -> Dict:
     """The options of `reset` that begin a game at a position which `position` wrote.
 
     `game`: the rules, or their class. Raises ValueError for text that is no position.

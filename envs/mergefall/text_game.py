@@ -25,6 +25,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from mergefall.checks import integer, number
 from mergefall.text import in_words, position, prompt, read_answer, rules_text
+from mergefall.typing import Dict
 
 CHARACTERS = frozenset(string.printable + "°×")
 LONGEST_PROMPT, LONGEST_ANSWER = 1 << 18, 4_000  # Tetris of 40 rows, each of 192 afterstates a text of 720 characters
@@ -71,17 +72,17 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self.penalty, self.patience = number("penalty", penalty, 0, float("inf")), integer("patience", patience, 1)
         self._rules, self._inner, self._afterstates = in_words(inner.rules), inner, afterstates
-        self._info: dict[str, Any] = {}
+        self._info: Dict = {}
         self._head = f"{rules_text(inner.rules)}\n\n" if rules else ""
         self.observation_space = Text(LONGEST_PROMPT, charset=CHARACTERS)
         self.action_space = Text(LONGEST_ANSWER, min_length=0, charset=CHARACTERS)
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+    def reset(self, *, seed: int | None = None, options: Dict | None = None) -> tuple[str, Dict]:
         observation, info = self.env.reset(seed=seed, options=options)
         self._faults, self._seen, self._info = 0, self._prompt(observation, info), info
         return self._seen, self._told()
 
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+    def step(self, action: str) -> tuple[str, float, bool, bool, Dict]:
         if not self._info:
             raise gym.error.ResetNeeded("call reset before the first step")
         verdict = read_answer(action, self._rules, self._info["action_mask"])
@@ -99,10 +100,10 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         self._faults, self._info = 0, info
         return self._seen, float(reward), terminated, truncated, self._told() | {"verdict": verdict}
 
-    def _told(self) -> dict[str, Any]:
+    def _told(self) -> Dict:
         """The environment's info; who changes its mask does not change ours."""
         return self._info | {"action_mask": self._info["action_mask"].copy()}
 
-    def _prompt(self, observation: Any, info: dict[str, Any]) -> str:
+    def _prompt(self, observation: Any, info: Dict) -> str:
         boards = self._inner.afterstates()[0] if self._afterstates else None
         return self._head + prompt(observation, self._rules, info["action_mask"], boards)

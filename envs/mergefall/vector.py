@@ -10,7 +10,6 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
-from numpy.typing import NDArray
 
 from mergefall.chance import STREAM
 from mergefall.checks import MOST_COUNTED, array, integer, made_of, typed
@@ -19,7 +18,7 @@ from mergefall.games import each
 from mergefall.kernels import direct
 from mergefall.shaping import Shaping
 from mergefall.threads import cores, share
-from mergefall.typing import Array, Info, Observation, Options
+from mergefall.typing import Array, Bools, Dict, Floats, Info, Ints, Observation, Options, Words
 from mergefall.words import stream_from_seed
 
 MOST_GAMES = 1 << 24  # of a batch
@@ -37,7 +36,7 @@ def _stepper(rules: Any) -> Any:
     return direct(rules.kernels.step, 0, 1, state, one, one > 0, pool, limits, seen)
 
 
-class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
+class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
     """n games stepped together; returns what Gymnasium's `SyncVectorEnv` of single environments returns.
 
     If a batch is reset with seed s, game i plays exactly as a single environment that is reset with seed s + i. All
@@ -144,9 +143,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         """The seed that `reset` last gave to each game; -1 for a game that was given none."""
         return tuple(self._given_seeds)
 
-    def step(
-        self, actions: NDArray[np.int64]
-    ) -> tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
+    def step(self, actions: Ints) -> tuple[Any, Floats, Bools, Bools, Info]:
         """Play one action in each game: (observations, rewards, terminated, truncated, infos).
 
         Raises ValueError for an action outside the space, and Gymnasium's ResetNeeded before the first reset or, with
@@ -183,11 +180,11 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
     def _answer(self) -> None:
         """Called before each step: an opponent decides here."""
 
-    def _paint_all(self, which: NDArray[np.int64], actions: NDArray[np.int64] | None = None) -> None:
+    def _paint_all(self, which: Ints, actions: Ints | None = None) -> None:
         for i in which.tolist() if self.render_mode else ():
             self._canvases[i].paint(self._states[i], None if actions is None else int(actions[i]))
 
-    def _step_part(self, part: tuple[int, int], actions: Any, fresh: NDArray[np.bool_], seen: Any) -> None:
+    def _step_part(self, part: tuple[int, int], actions: Any, fresh: Bools, seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
         _stepper(self.rules)(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
@@ -200,7 +197,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             canvas.frame(state, self.render_mode) for canvas, state in zip(self._canvases, self._states, strict=True)
         )
 
-    def _restart(self, seen: Any, paid: NDArray[np.float64] | None) -> dict[str, Any]:
+    def _restart(self, seen: Any, paid: Floats | None) -> Dict:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""
         which = np.flatnonzero(self._ended)
         last, columns = self.rules.shown(type(seen)(*(column[which] for column in seen)))
@@ -220,7 +217,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
-    def _checked_actions(self, actions: Any) -> NDArray[np.int64]:
+    def _checked_actions(self, actions: Any) -> Ints:
         actions = array("actions", actions, f"integers of shape ({self.num_envs},)")
         if actions.shape != (self.num_envs,) or actions.dtype.kind not in "iu":
             shape = list(actions.shape)
@@ -232,7 +229,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             raise ValueError(f"action of game {i} is {actions[i]}; expected {self.rules.actions_text()}")
         return values
 
-    def _checked_mask(self, mask: Any) -> NDArray[np.bool_]:
+    def _checked_mask(self, mask: Any) -> Bools:
         if mask is None:
             return np.ones(self.num_envs, dtype=np.bool_)
         mask = typed("reset_mask", mask, np.bool_, self.num_envs)
@@ -250,7 +247,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
             raise ValueError(f"seed is a list of {len(seed)}; expected one for each of {self.num_envs} games")
         return [None if one is None else integer("seed", one, 0, None) for one in seed]
 
-    def beginning(self) -> NDArray[np.bool_]:
+    def beginning(self) -> Bools:
         """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none."""
         return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
 
@@ -260,7 +257,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
         return self.rules.shown(seen)[0]
 
-    def restore_state(self, state: NDArray[np.uint64]) -> None:
+    def restore_state(self, state: Words) -> None:
         """Return to states from `clone_state`.
 
         Raises ValueError for another number of states, and for states of other rules or damaged ones.
@@ -271,7 +268,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, NDArray[np.int64], Array]):
         self._paint_all(self._everyone)
 
 
-def _infos(columns: dict[str, Any], paid: NDArray[np.float64] | None, mask: NDArray[np.bool_]) -> dict[str, Any]:
+def _infos(columns: Dict, paid: Floats | None, mask: Bools) -> Dict:
     """Gymnasium's batched infos: each column beside a fresh mask of the games that it is valid for."""
     if paid is not None:
         columns["shaping"] = paid

@@ -11,11 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from mergefall.checks import known, number
 from mergefall.kernels import kernel
-from mergefall.typing import Options
+from mergefall.typing import Bools, Dict, Floats, Options, Words
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
 # and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
@@ -97,26 +96,26 @@ class WeightedSum:
         for term in self.term_names:
             check_weight(self.name, term, getattr(self, term), self.real)
 
-    def weight_vector(self) -> NDArray[np.float64]:
+    def weight_vector(self) -> Floats:
         """The weights for the kernels, float64[k]: those of the terms by `KINDS`, 0 if one does not count."""
         return np.array([getattr(self, name, 0.0) for name in self._names()], dtype=np.float64)
 
     @cached_property
-    def _weights(self) -> NDArray[np.float64]:
+    def _weights(self) -> Floats:
         return self.weight_vector()
 
     @property
     def option_names(self) -> list[str]:
         return [field.name for field in fields(self)]
 
-    def of_states(self, states: NDArray[np.uint64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def of_states(self, states: Words) -> tuple[Floats, Bools]:
         """The values of states uint64[n, words] as `clone_state` returns them, 0 if the game is over; and whether."""
         values, over = np.empty(len(states)), np.empty(len(states), np.bool_)
         self.value_states(states, values, over)
         self.check()
         return values, over
 
-    def value_states(self, states: NDArray[np.uint64], values: NDArray[np.float64], over: NDArray[np.bool_]) -> None:
+    def value_states(self, states: Words, values: Floats, over: Bools) -> None:
         """Write `values` and `over` of `of_states`."""
         raise NotImplementedError
 
@@ -126,7 +125,7 @@ class WeightedSum:
     def check(self) -> None:
         """Raises what a user's function raised while compiled code called it (`functions.BoardFunction`)."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Dict:
         """The name and all weights as JSON types, which `heuristic` reads back.
 
         >>> from mergefall.game2048 import HEURISTICS
@@ -141,7 +140,7 @@ def check_weight(owner: str, name: str, value: object, real: type[np.floating] =
     number(f"weight {name!r} of {owner}", value, -LARGEST[real], LARGEST[real])
 
 
-def options_of(heuristic: WeightedSum, options: Options) -> dict[str, Any]:
+def options_of(heuristic: WeightedSum, options: Options) -> Dict:
     """The fields of a heuristic that options set; raises ValueError for an unknown one.
 
     The option `weights` names one of the class's `vectors`; single weights override those in it.

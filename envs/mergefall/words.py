@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
+from mergefall.typing import Words
 
 U = np.uint64
 
@@ -56,7 +56,7 @@ def draw(state):
     return bits
 
 
-def split(stream: np.uint64, count: int) -> NDArray[np.uint64]:
+def split(stream: np.uint64, count: int) -> Words:
     """Streams of several games, uint64[count], from that of one, which is the first.
 
     >>> split(np.uint64(5), 2)[0]

@@ -18,13 +18,12 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector.utils import batch_space
-from numpy.typing import NDArray
 
 from mergefall.chance import STREAM, coins
 from mergefall.checks import choice
 from mergefall.env import GameEnv
 from mergefall.games import batch_of_one, game_of
-from mergefall.typing import Environment, Info, Observation
+from mergefall.typing import Array, Bools, Environment, Info, Ints, Observation, Words
 from mergefall.vector import GameVectorEnv
 
 
@@ -63,7 +62,7 @@ def flat(env: Environment) -> Any:
     return _viewed(env, "flat")
 
 
-def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: str = "tetromino") -> NDArray[np.float32]:
+def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: str = "tetromino") -> Array:
     """Encode an environment's own observation as `flat` or `planes` shows it, for a network that was trained on these.
 
     Args:
@@ -127,7 +126,7 @@ class VectorWrapper(gym.vector.VectorWrapper):
 
     env: Environment
 
-    def action_masks(self) -> NDArray[np.bool_]:
+    def action_masks(self) -> Bools:
         return self.env.action_masks()
 
     def clone_state(self) -> Any:
@@ -231,11 +230,11 @@ class VectorReplaceIllegal(VectorWrapper):
         return observations, rewards, terminated, truncated, _told(infos, replaced)
 
 
-def _told(infos: Info, replaced: NDArray[np.bool_]) -> Info:
+def _told(infos: Info, replaced: Bools) -> Info:
     return infos | {"replaced": replaced, "_replaced": infos["_legal"].copy()}
 
 
-def _drawn(masks: NDArray[np.bool_], states: NDArray[np.uint64]) -> NDArray[np.int64]:
+def _drawn(masks: Bools, states: Words) -> Ints:
     """A legal action of each game int64[n], drawn uniformly by a coin that the game's random stream determines."""
     # The complement: `coins` of the stream itself is the adversary's.
     nth = (coins(~states[:, STREAM]) * masks.sum(axis=1)).astype(np.int64)
@@ -266,7 +265,7 @@ def _view(env: Environment, kind: str, keys: Any) -> tuple[Any, gym.Space[Any]]:
     return partial(game.rules.view, kind), game.rules.view_space(kind)
 
 
-def _shown(view: Any, observation: Observation, mask: NDArray[np.int8]) -> Observation:
+def _shown(view: Any, observation: Observation, mask: Array) -> Observation:
     """One game's observation by a view, or beside its mask."""
     if isinstance(view, tuple):
         return dict(zip(view, (observation, mask), strict=True))

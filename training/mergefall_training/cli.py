@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -22,6 +22,7 @@ from mergefall_training.manual import envs, heuristics, players, suites, trainin
 from mergefall_training.tune.climbing import Climb
 
 if TYPE_CHECKING:
+    from mergefall.typing import Dict, Options
     from mergefall_baselines import Player
 
     from mergefall_training.learn.run import Config
@@ -69,7 +70,7 @@ class WithPlayer(InEnvironment):
 
         return make(self.player, **parse_options(self.option))
 
-    def environment(self) -> tuple[str, dict[str, Any]]:
+    def environment(self) -> tuple[str, Dict]:
         """Id and arguments of the environment to play in: `env` with its options, else the player's own.
 
         A trained agent's own environment is the one that it was trained in.
@@ -414,7 +415,7 @@ def run_of(
     algorithm: str,
     where: InEnvironment,
     hyperparameters: Sequence[str],
-    changes: Mapping[str, Any],
+    changes: Options,
     resume: bool,
     out: Path | None,
 ) -> tuple[Path, Config]:
@@ -588,7 +589,7 @@ def bench_text(
 
 # -- the command ------------------------------------------------------------------------------------------------------
 
-COMMANDS: dict[str, Any] = {
+COMMANDS: Dict = {
     function.__name__.replace("_", "-"): function
     for function in (
         *(envs, players, heuristics, suites),
@@ -676,7 +677,7 @@ def _checked(arguments: Sequence[str]) -> list[str]:
 
         meant = near(command, COMMANDS) or "; `mergefall --help` lists the commands"
         raise ValueError(f"there is no command {command!r}{meant}")
-    kinds: dict[str, Any] = {"help": bool}
+    kinds: Dict = {"help": bool}
     for name, kind in get_type_hints(COMMANDS[command]).items():
         kinds |= get_type_hints(kind) if is_dataclass(kind) else {name: kind}
     whole = False
@@ -731,13 +732,13 @@ def _measuring() -> str:
 # -- arguments --------------------------------------------------------------------------------------------------------
 
 
-def parse_options(pairs: Sequence[str]) -> dict[str, Any]:
+def parse_options(pairs: Sequence[str]) -> Dict:
     """Options given as NAME=VALUE, values read as YAML.
 
     >>> parse_options(["heuristic=nneonneo", "depth=3", "cutoff=1e-4", "weights={empty: 270}", "table=false"])
     {'heuristic': 'nneonneo', 'depth': 3, 'cutoff': 0.0001, 'weights': {'empty': 270}, 'table': False}
     """
-    options: dict[str, Any] = {}
+    options: Dict = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         name = name.replace("-", "_")

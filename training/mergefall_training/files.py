@@ -20,7 +20,7 @@ from typing import Any, BinaryIO, Self, TypeVar, get_args, get_origin, get_type_
 from mergefall.checks import choice, in_place, known
 from mergefall.imports import inert
 from mergefall.interrupt import deadline
-from mergefall.typing import Options
+from mergefall.typing import Dict, FilePath, Options
 from mergefall_baselines.arrays import whole_file
 
 from mergefall_training.yaml_numbers import load_yaml
@@ -70,10 +70,10 @@ class LineFile:
 
     def __init__(
         self,
-        path: str | os.PathLike[str],
+        path: FilePath,
         what: str,
         header: Options,
-        read: Callable[[dict[str, Any]], object],
+        read: Callable[[Dict], object],
         but: Sequence[str] = (),
     ) -> None:
         self.path, self.what = Path(path), what
@@ -166,9 +166,7 @@ def read_yaml(path: Path) -> Any:
     return inert(load_yaml(path.read_text(encoding="utf-8")))
 
 
-def read_lines(
-    path: Path, what: str, torn_header: bytes = b"", but: Sequence[str] = ()
-) -> tuple[list[dict[str, Any]], int]:
+def read_lines(path: Path, what: str, torn_header: bytes = b"", but: Sequence[str] = ()) -> tuple[list[Dict], int]:
     """The objects on the complete lines of a JSON-lines file, and the length of these lines in bytes.
 
     Raises ValueError for damage, and for what names anything to import or run (`mergefall.imports.inert`, with `but`).
@@ -227,7 +225,7 @@ def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
     return lines
 
 
-def model_file(path: str | os.PathLike[str], model: str = "best") -> Path:
+def model_file(path: FilePath, model: str = "best") -> Path:
     """The model file at a path: the path itself, or the `best` or `last` model of a run folder."""
     path = Path(path)
     choice("model", model, ("best", "last"))

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from mergefall.game2048.packed import LINE, empties, line_table, spread, transpose
 from mergefall.kernels import borrow, kernel
+from mergefall.typing import Array
 from mergefall.words import trailing_zeros
-from numpy.typing import NDArray
 
 U = np.uint64
 LINES = 1 << 16
@@ -39,7 +39,7 @@ SLID = np.dtype(
 
 
 @lru_cache(maxsize=8)
-def slid_lines(heuristic: Any) -> NDArray[np.void]:
+def slid_lines(heuristic: Any) -> Array:
     """Each line of four slid both ways, and its value then: SLID[65536], for a heuristic that is a sum over lines."""
     lines, values = line_table(4), heuristic.tables()[0]
     back, on = lines & LINE, lines >> U(16) & LINE

@@ -9,8 +9,7 @@ from mergefall.checks import integer
 from mergefall.game2048.board import legal_mask, move_cells
 from mergefall.game2048.rules import images
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Array, Observation
-from numpy.typing import NDArray
+from mergefall.typing import Array, Bytes, Floats, Ints, Observation
 
 from mergefall_baselines.game2048.player import FORM, MARGIN, boards_of
 from mergefall_baselines.kernel_player import KernelPlayer, best_of
@@ -54,7 +53,7 @@ def expand(boards, rows, cols, gains, children, edges, chances, lost):
     return found
 
 
-def valued(player: Player, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def valued(player: Player, boards: Bytes) -> tuple[Floats, Floats]:
     """A player's (values of all moves float64[n, 4], values of the boards float64[n]), checked."""
     values, of_boards = player.search_values(boards)
     check_values(player.name, values)
@@ -105,11 +104,11 @@ class Lookahead(KernelPlayer):
         self.gamma, heuristic = self.leaf.gamma, self.leaf.heuristic
         self.lost = lost_of(self.leaf, self.rewards, LOST if heuristic is None else heuristic.dead)
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         values[:] = self._searched(boards_of(rules, states), self.depth)
         return best_of(values)
 
-    def _searched(self, boards: NDArray[np.uint8], depth: int) -> NDArray[np.float64]:
+    def _searched(self, boards: Bytes, depth: int) -> Floats:
         """Values float64[n, 4] of the moves on boards uint8[n, rows, cols], at `depth` own moves."""
         if depth == 1:
             return self.leaf.values(boards)
@@ -169,7 +168,7 @@ class Symmetric(KernelPlayer):
         self.batched = self.player.batched and self.by.batched
         self.rewards, self.gamma = self.player.rewards, self.player.gamma
 
-    def _judge(self, boards: NDArray[np.uint8]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _judge(self, boards: Bytes) -> tuple[Floats, Floats]:
         """(values of all moves float64[n, 4], values of the boards float64[n]) of boards uint8[n, rows, cols]."""
         found, actions = images(boards)
         n, k = found.shape[:2]
@@ -184,11 +183,11 @@ class Symmetric(KernelPlayer):
         np.maximum.at(of_boards, board, worth)
         return of_moves, of_boards
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         values[:] = self._judge(boards_of(rules, states))[0]
         return best_of(values)
 
-    def board_values(self, observation: Observation) -> NDArray[np.float64]:
+    def board_values(self, observation: Observation) -> Floats:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""
         boards, _, single = FORM.rules.read(observation)
         values = self._judge(boards)[1]

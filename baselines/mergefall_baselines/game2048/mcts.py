@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048.board import CELLS, legal_mask, move_cells, new_states, put_tile
 from mergefall.kernels import kernel
-from mergefall.typing import Kernel
-from numpy.typing import NDArray
+from mergefall.typing import Kernel, Words
 
 from mergefall_baselines.game2048.expectimax import greedy
 from mergefall_baselines.game2048.player import FORM, Boards
@@ -28,8 +27,8 @@ class Settings(NamedTuple):
     cols: int
     rewards: float  # 1 if the score of a move counts, else 0
     log2: bool  # whether it counts as log2(1 + score)
-    memory: NDArray[np.uint64]  # of the leaf's player, which remembers nothing
-    asked: NDArray[np.uint64]  # scratch: the state of a game that shows a leaf
+    memory: Words  # of the leaf's player, which remembers nothing
+    asked: Words  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 from mergefall.checks import in_place, known, number, typed
 from mergefall.game2048.packed import U, pack
-from mergefall.typing import Array, Arrays, Options
+from mergefall.typing import Array, Arrays, Bools, Bytes, Dict, FilePath, Floats, Options
 from mergefall.weighted import LARGEST
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mergefall_baselines.arrays import read_arrays, write_arrays
 from mergefall_baselines.game2048.tuples import Shape, network_shape, tuple_kernels
@@ -58,7 +56,7 @@ class TupleNetwork:
         """The patterns as text."""
         return " ".join("".join(f"{cell:x}" for cell in pattern) for pattern in self.shape.patterns)
 
-    def __call__(self, ranks: ArrayLike) -> float | NDArray[np.float64]:
+    def __call__(self, ranks: ArrayLike) -> float | Floats:
         """The value of one afterstate, ranks (rows, cols), as a float; of a batch (n, rows, cols) as float64[n]."""
         boards = np.asarray(ranks)
         rows, cols = self.shape.rows, self.shape.cols
@@ -71,7 +69,7 @@ class TupleNetwork:
         values = np.array([value(U(pack(cells, rows, cols)), self.weights) for cells in flat], dtype=np.float64)
         return float(values[0]) if boards.ndim == 2 else values
 
-    def save(self, path: str | os.PathLike[str], bits: int = 32) -> str:
+    def save(self, path: FilePath, bits: int = 32) -> str:
         """Write the network to a compressed file, without its untouched entries; returns the file's checksum.
 
         `bits` 2 to 16 rounds the entries of each table to so many bits, in even steps up to its largest entry.
@@ -80,7 +78,7 @@ class TupleNetwork:
         return write_arrays(path, FORMAT, VERSION, spec, self.packed(bits), compressed=True)
 
     @property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Dict:
         """The network without its entries, in JSON types."""
         size = {"rows": self.shape.rows, "cols": self.shape.cols}
         return {"patterns": self.patterns, **size, "untouched": self.untouched}
@@ -110,15 +108,15 @@ class TupleNetwork:
             network._fill(arrays)
             return network
 
-    def touched(self) -> NDArray[np.bool_]:
+    def touched(self) -> Bools:
         """Which entries differ from `untouched`, bool[entries]."""
         return self.weights != np.float32(self.untouched)
 
-    def _counts(self, touched: NDArray[np.bool_]) -> list[int]:
+    def _counts(self, touched: Bools) -> list[int]:
         return [int(np.count_nonzero(part)) for part in np.split(touched, np.cumsum(self.shape.sizes)[:-1])]
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
+    def load(cls, path: FilePath) -> tuple[TupleNetwork, str]:
         """(the network in a file, the file's checksum); raises ValueError if it is damaged or no network."""
         spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
         with in_place(f"{path} cannot be read"):
@@ -147,7 +145,7 @@ class TupleNetwork:
                 raise NotFiniteError(f"an entry of the network is {extreme}; expected {expected}")
 
 
-def touched_entries(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
+def touched_entries(packed: Bytes, count: int) -> Bools:
     """Which of `count` entries are touched, bool[count], from the array ``touched`` uint8[count / 8] of a file.
 
     Raises ValueError if the array has another size or type, or bits beyond `count`.
@@ -158,7 +156,7 @@ def touched_entries(packed: NDArray[np.uint8], count: int) -> NDArray[np.bool_]:
     return found[:count]
 
 
-def _planes(values: Array) -> NDArray[np.uint8]:
+def _planes(values: Array) -> Bytes:
     """The first bytes of all numbers, then the second …, uint8[bytes, n]: they compress far better than mixed."""
     little = values.astype(values.dtype.newbyteorder("<"))
     return np.ascontiguousarray(little.view(np.uint8).reshape(values.size, values.itemsize).T)

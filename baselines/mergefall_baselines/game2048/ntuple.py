@@ -13,7 +13,7 @@ import numpy as np
 from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, Kernels
 from mergefall.game2048.packed import U, fits
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Array, FilePath, Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.game2048.expectimax import expectimax, greedy_kernel
@@ -95,7 +95,7 @@ def _load(path: Path, changed: int, size: int) -> tuple[TupleNetwork, str]:
     return read_tdl2048(path) if path.suffix == SUFFIX else TupleNetwork.load(path)
 
 
-def load_network(name: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
+def load_network(name: FilePath) -> tuple[TupleNetwork, str]:
     """(the network in a file or of a shipped one's name, the file's checksum); players of a process share one copy.
 
     Raises ValueError if there is no file.

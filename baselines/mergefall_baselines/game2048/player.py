@@ -10,9 +10,8 @@ from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Kernel
+from mergefall.typing import Bytes, Kernel, Words
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
-from numpy.typing import NDArray
 
 from mergefall_baselines.entry import call, settings_at
 from mergefall_baselines.kernel_player import (
@@ -81,7 +80,7 @@ def _entry(signature: Any, bounded: bool) -> Kernel:
     return entry
 
 
-def boards_of(rules: Rules, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
+def boards_of(rules: Rules, states: Words) -> Bytes:
     """The boards in states uint64[n, words], uint8[n, rows, cols]."""
     return np.ascontiguousarray(rules.observations(states))
 

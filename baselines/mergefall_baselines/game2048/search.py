@@ -18,9 +18,8 @@ from mergefall.game2048 import packed
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Array, Ints, Kernel
 from mergefall.words import popcount
-from numpy.typing import NDArray
 
 from mergefall_baselines.game2048.leaves import LINES, REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
@@ -228,7 +227,7 @@ class Search2048(KernelPlayer):
         shape = shape_of(self.heuristic, way.kind, bool(self.rewards))
         return self.kernel_of(shape), (self._search_context(shape, way.rows, way.cols, exact), self._order)
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         if self.time_limit is None:
             return super()._decide(rules, states, memory, values, exact)
         contexts = [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)]

@@ -18,8 +18,8 @@ from mergefall.game2048 import reference
 from mergefall.game2048.board import cells_in
 from mergefall.game2048.packed import line_table, pack
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Kernel
-from numpy.typing import ArrayLike, NDArray
+from mergefall.typing import Array, Bytes, Floats, Ints, Kernel, Words
+from numpy.typing import ArrayLike
 
 from mergefall_baselines.game2048.player import FORM, Boards, boards_of
 from mergefall_baselines.game2048.solver_kernels import (
@@ -89,7 +89,7 @@ class Solution:
         """
         return self._look_up(ranks)[0]
 
-    def action_values(self, ranks: ArrayLike) -> NDArray[np.float64]:
+    def action_values(self, ranks: ArrayLike) -> Floats:
         """Value of each action, its own score included, float64[4] (batch: [n, 4]); -inf where illegal.
 
         Example:
@@ -98,7 +98,7 @@ class Solution:
         """
         return self._look_up(ranks)[1]
 
-    def _look_up(self, ranks: ArrayLike) -> tuple[Any, NDArray[np.float64]]:
+    def _look_up(self, ranks: ArrayLike) -> tuple[Any, Floats]:
         ranks, rows, cols = np.asarray(ranks), self.table.rows, self.table.cols
         if ranks.shape[-2:] != (rows, cols) or ranks.ndim not in (2, 3) or ranks.dtype.kind not in "iu":
             expected = f"integer ranks ({rows}, {cols}), or a batch (n, {rows}, {cols})"
@@ -113,7 +113,7 @@ class Solution:
 
 
 @lru_cache(maxsize=2)  # shared by the objectives of one board
-def _reachable(rows: int, cols: int) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+def _reachable(rows: int, cols: int) -> tuple[Words, Ints]:
     """All reachable afterstates, packed, in layers, and where the layers begin."""
     starts = [canonical(pack(board.reshape(-1), rows, cols), rows, cols) for board in _starts(rows, cols)[0]]
     by_layer: dict[int, list[Any]] = {}
@@ -130,7 +130,7 @@ def _reachable(rows: int, cols: int) -> tuple[NDArray[np.uint64], NDArray[np.int
     return np.concatenate(layers), bounds
 
 
-def _starts(rows: int, cols: int) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+def _starts(rows: int, cols: int) -> tuple[Bytes, Floats]:
     """All different random starts uint8[n, rows, cols] and their probabilities float64[n]."""
     chances: dict[reference.Board, float] = {}
     for one, p in reference.outcomes(((0,) * cols,) * rows):
@@ -209,6 +209,6 @@ class Optimal(KernelPlayer):
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, self.solution(way.rows, way.cols).table
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         values[:] = self.solution(rules.rows, rules.cols).action_values(boards_of(rules, states))  # checks the boards
         return values.argmax(axis=1)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from mergefall.game2048.packed import area, empties, flip, mirror, moves, pack, transpose
 from mergefall.kernels import kernel
-from numpy.typing import NDArray
+from mergefall.typing import Floats, Ints, Words
 
 U = np.uint64
 ILLEGAL = -np.inf
@@ -23,11 +23,11 @@ ROUNDING = 1e-12  # sums in another order differ by less, relative to their size
 class Table(NamedTuple):
     """The value of every stored afterstate, and the rules under which it was computed."""
 
-    keys: NDArray[np.uint64]  # [n], packed afterstates, ascending within a layer
-    values: NDArray[np.float64]  # [n]
-    bounds: NDArray[np.int64]  # layer k is bounds[k]:bounds[k + 1]
-    row_lines: NDArray[np.uint64]  # see `mergefall.game2048.packed.line_table`
-    column_lines: NDArray[np.uint64]
+    keys: Words  # [n], packed afterstates, ascending within a layer
+    values: Floats  # [n]
+    bounds: Ints  # layer k is bounds[k]:bounds[k + 1]
+    row_lines: Words  # see `mergefall.game2048.packed.line_table`
+    column_lines: Words
     rows: int
     cols: int
     goal: int  # the rank whose probability is sought, 0 for the score

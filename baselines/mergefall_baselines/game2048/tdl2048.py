@@ -22,13 +22,11 @@ Source: H. Guei, TDL2048+ (https://github.com/moporgic/TDL2048), the classes `we
 from __future__ import annotations
 
 import hashlib
-import os
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from mergefall.checks import in_place
-from numpy.typing import NDArray
+from mergefall.typing import Array, FilePath
 
 from mergefall_baselines.game2048.network import TupleNetwork
 
@@ -36,7 +34,7 @@ SUFFIX = ".w"
 NUMBERS = {4: "<f4", 8: "<f8"}  # the type of entries, by its bytes
 
 
-def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
+def read_tdl2048(path: FilePath) -> tuple[TupleNetwork, str]:
     """(the network in a `.w` file of TDL2048+, the file's checksum).
 
     Raises ValueError if the file is damaged, or holds tables that are not patterns of 1 to 8 cells: those of stages, of
@@ -52,10 +50,10 @@ def read_tdl2048(path: str | os.PathLike[str]) -> tuple[TupleNetwork, str]:
     return network, hashlib.sha256(content).hexdigest()
 
 
-def _tables(content: bytes) -> list[tuple[str, NDArray[Any]]]:
+def _tables(content: bytes) -> list[tuple[str, Array]]:
     at = 0
 
-    def take(kind: str, count: int) -> NDArray[Any]:
+    def take(kind: str, count: int) -> Array:
         """The next numbers of a type. Raises ValueError if the file ends before."""
         nonlocal at
         begin, at = at, at + np.dtype(kind).itemsize * count

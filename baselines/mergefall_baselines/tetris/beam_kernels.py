@@ -25,10 +25,9 @@ from mergefall.tetris.keys import game as keys
 from mergefall.tetris.keys.game import T
 from mergefall.tetris.pieces import HEIGHTS, MASKS, WIDTHS
 from mergefall.tetris.placements import ABOVE
-from mergefall.typing import Kernel
+from mergefall.typing import Floats, Ints, Kernel, Words
 from mergefall.weighted import dot
 from mergefall.words import below, next_bits, popcount, trailing_zeros
-from numpy.typing import NDArray
 
 from mergefall_baselines.tetris.memory import bag_after
 
@@ -48,9 +47,9 @@ HOLD, NEXT, COMBO, PENDING, CHAINED, FIRST = (0, 4), (4, 4), (8, 8), (16, 8), (2
 
 
 class Nodes(NamedTuple):
-    words: NDArray[np.uint64]  # [n, cols + 1], the board, and the fields above
-    paid: NDArray[np.float64]  # [n], the terms of the placements and locks on the way to a node
-    values: NDArray[np.float64]  # [n]
+    words: Words  # [n, cols + 1], the board, and the fields above
+    paid: Floats  # [n], the terms of the placements and locks on the way to a node
+    values: Floats  # [n]
 
 
 class Beam(NamedTuple):
@@ -58,23 +57,23 @@ class Beam(NamedTuple):
 
     rows: int
     top: int  # rows that a piece at rest may not rise above
-    weights: NDArray[np.float64]  # of the heuristic
+    weights: Floats  # of the heuristic
     draws: int  # of the pieces after the known ones, for the mean
     kept: Nodes  # [width], the best nodes of a level, the best one first
     drawn: Nodes  # [width / NARROW], the same for levels by drawn pieces
     listed: Nodes  # [candidates + 1], the children of a level
-    keys: NDArray[np.uint64]  # [candidates]
-    table: NDArray[np.uint64]  # [slots], the keys of this level; the lowest bits say which level
-    best: NDArray[np.float64]  # [slots], the highest value of a key
-    counts: NDArray[np.int64]  # [2], candidates of this level; the level's number modulo slots
-    work: NDArray[np.uint64]  # of `mergefall.tetris.reach`
+    keys: Words  # [candidates]
+    table: Words  # [slots], the keys of this level; the lowest bits say which level
+    best: Floats  # [slots], the highest value of a key
+    counts: Ints  # [2], candidates of this level; the level's number modulo slots
+    work: Words  # of `mergefall.tetris.reach`
 
 
 def new_nodes(count: int, cols: int) -> Nodes:
     return Nodes(np.zeros((count, cols + 1), U), np.zeros(count), np.zeros(count))
 
 
-def new_beam(cols: int, rows: int, top: int, weights: NDArray[np.float64], width: int, draws: int) -> Beam:
+def new_beam(cols: int, rows: int, top: int, weights: Floats, width: int, draws: int) -> Beam:
     candidates = CANDIDATES * max(width, 512)
     slots = CANDIDATES << (candidates - 1).bit_length()
     return Beam(

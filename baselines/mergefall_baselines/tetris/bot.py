@@ -28,7 +28,7 @@ from mergefall.tetris.field import boards_of, clear, full_rows, is_free, put
 from mergefall.tetris.pieces import TETROMINOES, WIDTHS, rotations
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, ROTATIONS, action_of, at_rest, list_reachable
 from mergefall.tetris.srs import SHAPES
-from mergefall.typing import Array
+from mergefall.typing import Array, Dict
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.memory import COUNTS, HELD, IDS, observe
@@ -68,7 +68,7 @@ def corner(piece: int, orientation: int) -> tuple[int, int]:
     return min(x for x, _ in cells), min(y for _, y in cells)
 
 
-def location_of(piece: int, rotation: int, column: int, y: int) -> dict[str, Any]:
+def location_of(piece: int, rotation: int, column: int, y: int) -> Dict:
     """The location of a place.
 
     >>> location_of(NAMES.index("T"), 2, 3, 0)
@@ -258,7 +258,7 @@ class Bot(KernelPlayer):
         memory[HELD] |= np.uint64(2)
         return max(moves.values(), key=lambda placement: at_rest(placement)[2], default=0)
 
-    def _suggested(self, start: dict[str, Any]) -> list[tuple[Place, int]]:
+    def _suggested(self, start: Dict) -> list[tuple[Place, int]]:
         """The places that the bot suggests, with their spins."""
         program = programs(self.command, start["randomizer"]["type"])
         with program.lock:

@@ -20,9 +20,8 @@ from mergefall.tetris.keys.routes import ANY, SPUN, best_spin, explore, find, go
 from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest, list_placements, rest_of
 from mergefall.tetris.rules import Rules as PlacementRules
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Array, Ints, Kernel
 from mergefall.words import any_bit
-from numpy.typing import NDArray
 
 from mergefall_baselines.entry import ENTRY_TYPE, call
 from mergefall_baselines.kernel_player import (
@@ -240,7 +239,7 @@ class Keys(KernelPlayer):
         entry, own = player._entry(player.form.ways(theirs)[0], True)
         return decide, (entry, own, np.empty(theirs.n_actions), settings)
 
-    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> NDArray[np.int64]:
+    def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         if self.compiled:
             return super()._decide(rules, states, memory, values, exact)
         player, theirs, settings = self._asks(rules)

@@ -13,8 +13,7 @@ from mergefall.tetris.field import boards_of, copy, place
 from mergefall.tetris.heuristics import Heuristic
 from mergefall.tetris.placements import rest, rest_of
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Kernel, Observation
-from numpy.typing import NDArray
+from mergefall.typing import Floats, Kernel, Observation, Words
 
 from mergefall_baselines.mcts import Game, TreeSearch
 from mergefall_baselines.player import Player
@@ -50,9 +49,9 @@ class Settings(NamedTuple):
     kept: int  # a placement that leaves fewer known pieces draws one
     distribution: int  # of the unknown pieces, an index into `DISTRIBUTIONS`
     rewards: float  # what a line counts, 1 or 0
-    weights: NDArray[np.float64]  # of the heuristic whose terms of a move count; empty without one
-    memory: NDArray[np.uint64]  # [MEMORY], scratch: what the leaf's player remembers
-    asked: NDArray[np.uint64]  # scratch: the state of a game that shows a leaf
+    weights: Floats  # of the heuristic whose terms of a move count; empty without one
+    memory: Words  # [MEMORY], scratch: what the leaf's player remembers
+    asked: Words  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
 
@@ -217,14 +216,14 @@ class Mcts(TreeSearch):
             leaf=own,
         )
 
-        def observations(nodes: NDArray[np.uint64]) -> Observation:
+        def observations(nodes: Words) -> Observation:
             places = np.arange(known, dtype=U)
             ids = (nodes[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
             ids = np.where(places < nodes[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
             shown = {"board": boards_of(nodes[:, COLUMNS:], way.rows), "piece": ids[:, 0]}
             return shown | {"queue": ids[:, 1:]} if way.preview else shown
 
-        def write(state: NDArray[np.uint64], memory: NDArray[np.uint64], root: NDArray[np.uint64]) -> None:
+        def write(state: Words, memory: Words, root: Words) -> None:
             queue = state[states.QUEUE]
             observe(memory, queue, known, 0)
             write_root(states.columns_in.py_func(state), queue, memory, root, settings)

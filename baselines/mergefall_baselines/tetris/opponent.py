@@ -11,8 +11,7 @@ import numpy as np
 from mergefall.checks import in_place
 from mergefall.tetris.game import STEPS, STREAM
 from mergefall.tetris.keys.rules import Rules
-from mergefall.typing import Array, Observation
-from numpy.typing import NDArray
+from mergefall.typing import Array, Ints, Observation
 
 from mergefall_baselines.registry import of_game, player_of
 
@@ -33,7 +32,7 @@ class OpponentPlayer:
         self._predictor = getattr(self._player, "predictor", None)  # our own players know the legal keys
         self._masked = self._predictor and "action_masks" in inspect.signature(self._player.predict).parameters
 
-    def keys(self, states: Array, observations: Observation) -> NDArray[np.int64]:
+    def keys(self, states: Array, observations: Observation) -> Ints:
         """The keys int64[n] in states uint64[n, words] that begin with the opponent's side."""
         fresh = states[:, STEPS] == 0
         if fresh.all():

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TextIO
 
 import mergefall
@@ -25,7 +25,7 @@ from mergefall.tetris.keys.game import NO_SPIN, T
 from mergefall.tetris.keys.routes import best_spin
 from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Array
+from mergefall.typing import Array, Dict, Options
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Player
@@ -56,7 +56,7 @@ def piece_of(name: Any) -> int:
 class Position:
     """A game as a frontend's messages describe it. Raises ValueError for a message that describes none."""
 
-    def __init__(self, start: Mapping[str, Any]) -> None:
+    def __init__(self, start: Options) -> None:
         board, hold = np.array(start.get("board"), object), start.get("hold")
         if board.shape != (HEIGHT, COLS):
             raise ValueError(f"board has shape {board.shape}; expected {HEIGHT} rows of {COLS} cells")
@@ -90,7 +90,7 @@ class Position:
             self.hold = [current]
 
 
-def suggestions(player: Player, position: Position) -> list[dict[str, Any]]:
+def suggestions(player: Player, position: Position) -> list[Dict]:
     """All legal moves, the best first; none if the game is lost."""
     values, columns = _values(player, position), position.columns
     moves = moves_in(columns, position.queue, position.hold)

@@ -14,11 +14,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.kernels import kernel, unowned
+from mergefall.typing import Array, Bools, Floats, Ints, Words
 from mergefall.words import next_bits
 
 U = np.uint64
@@ -36,14 +36,14 @@ class Seen(NamedTuple):
     - `masks: uint32[n]`: the four bytes of each action mask.
     """
 
-    cells: NDArray[np.uint64]
-    rewards: NDArray[np.float64]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    masks: NDArray[np.uint32]
-    scores: NDArray[np.int64]
-    max_tiles: NDArray[np.int64]
-    legal: NDArray[np.bool_]
+    cells: Words
+    rewards: Floats
+    terminated: Bools
+    truncated: Bools
+    masks: Array
+    scores: Ints
+    max_tiles: Ints
+    legal: Bools
 
 
 @kernel

@@ -15,9 +15,9 @@ What a board shows is its *status*: the action mask (bit a is action a), whether
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
+from mergefall.typing import Bytes, Words
 from mergefall.words import below, draw
 
 U = np.uint64
@@ -34,14 +34,14 @@ def shape_word(rows: int, cols: int, goal: int = 0) -> int:
     return rows | cols << COLS_SHIFT | goal << GOAL_SHIFT
 
 
-def new_states(count: int, rows: int, cols: int, goal: int = 0) -> NDArray[np.uint64]:
+def new_states(count: int, rows: int, cols: int, goal: int = 0) -> Words:
     """States of `count` games on empty boards, uint64[count, words]; `goal` is a rank or 0."""
     states = np.zeros((count, CELLS + (rows * cols + 7) // 8), dtype=np.uint64)
     states[:, SHAPE] = shape_word(rows, cols, goal)
     return states
 
 
-def cells_of(states: NDArray[np.uint64], rows: int, cols: int) -> NDArray[np.uint8]:
+def cells_of(states: Words, rows: int, cols: int) -> Bytes:
     """The ranks in states uint64[..., words] as a view uint8[..., rows, cols]."""
     cells = states.view(np.uint8)[..., 8 * CELLS : 8 * CELLS + rows * cols]
     return cells.reshape((*states.shape[:-1], rows, cols))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.env import ARROWS, GameEnv
 from mergefall.game2048 import board as core
@@ -13,7 +12,7 @@ from mergefall.game2048.board import ILLEGAL, SCORE
 from mergefall.game2048.render import Canvas
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import direct
-from mergefall.typing import Info
+from mergefall.typing import Bytes, Info
 
 # By action mask a function that makes a fresh array of it, and by rank the tile: look-ups are faster than arithmetic.
 _MASKS = tuple(np.array([mask >> action & 1 for action in range(4)], np.int8).copy for mask in range(16))
@@ -126,12 +125,12 @@ class Game2048Env(GameEnv):
         self._advance = direct(packed.step, self._states, 0, 0, self._lines)
         self._pays_score = self.rules.reward == "score"
 
-    def _look(self) -> tuple[NDArray[np.uint8], Info]:
+    def _look(self) -> tuple[Bytes, Info]:
         mask, _, top = core.observe(self._states[0])
         info = {"action_mask": _MASKS[mask](), "score": 0, "max_tile": _TILES[top], "legal": True}
         return self._cells.copy(), info
 
-    def _play(self, action: int) -> tuple[NDArray[np.uint8], float, bool, bool, Info]:
+    def _play(self, action: int) -> tuple[Bytes, float, bool, bool, Info]:
         gain, mask, over, top = self._advance(self._states, 0, action, self._lines)
         legal = gain >= 0
         info = {"action_mask": _MASKS[mask](), "score": self._numbers[SCORE], "max_tile": _TILES[top], "legal": legal}

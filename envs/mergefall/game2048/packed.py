@@ -20,11 +20,11 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.game2048 import board as core
 from mergefall.game2048.board import CELLS, ILLEGAL, SCORE, SHAPE, STEPS, STREAM
 from mergefall.kernels import kernel
+from mergefall.typing import Words
 from mergefall.words import below, next_bits
 
 U = np.uint64
@@ -100,7 +100,7 @@ def fill_line_table(table, cells):
 
 
 @cache
-def line_table(length: int) -> NDArray[np.uint64]:
+def line_table(length: int) -> Words:
     """The line table for boards whose lines have `length` cells, uint64[65536], read-only."""
     table = np.zeros(1 << 16, dtype=np.uint64)
     fill_line_table(table, np.zeros(length, dtype=np.uint8))
@@ -367,7 +367,7 @@ def packable(states, i):
     return small, upper, lower
 
 
-def lines_for(rows: int, cols: int) -> NDArray[np.uint64]:
+def lines_for(rows: int, cols: int) -> Words:
     """The table that `step` takes for a board size: the line table for 4×4, an empty one for any other."""
     return line_table(4) if rows == cols == 4 else _NO_LINES
 

@@ -15,6 +15,7 @@ from mergefall.game2048.clusters import clusters, compare_move
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.reference import ACTIONS
 from mergefall.game2048.render import GAP, SIDE, draw
+from mergefall.typing import Dict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -108,7 +109,7 @@ def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Any] | None =
     axes.axis("off")
 
 
-def _weighted(h: Heuristic, batch: Any, to_move: bool) -> dict[str, Any]:
+def _weighted(h: Heuristic, batch: Any, to_move: bool) -> Dict:
     """weight·term, float64[n], for each term whose weight is not 0 on every board."""
     at = getattr(h, "at", None)  # prairie-fire's weights depend on the largest tile
     used = [at(int(board.max())) if at else h for board in batch]

@@ -5,12 +5,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.game2048.board import SCORE, cells_of
 from mergefall.game2048.rules import Rules, board_array
+from mergefall.typing import Array, Bytes, Words
 
 if TYPE_CHECKING:
     from pygame import Surface
@@ -34,10 +32,10 @@ class Canvas:
     def __init__(self, rules: Rules) -> None:
         self._size = rules.rows, rules.cols
 
-    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+    def paint(self, state: Words, action: int | None) -> None:
         """Called before an action is played; a board's tiles show all that there is to remember."""
 
-    def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
+    def frame(self, state: Words, mode: str) -> Any:
         """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
         ranks, score = cells_of(state, *self._size), int(state[SCORE])
         if mode == "ansi":
@@ -50,7 +48,7 @@ def tile_colours(rank: int) -> tuple[Colour, Colour]:
     return TILES[min(rank, len(TILES)) - 1], DARK if rank <= 4 else LIGHT
 
 
-def to_ansi(ranks: NDArray[np.integer[Any]], score: int | None = None) -> str:
+def to_ansi(ranks: Array, score: int | None = None) -> str:
     """A board as coloured text for terminals; the score, if given, is written above it."""
     rows = ranks.tolist()
     width = max(5, len(str(1 << max(map(max, rows))))) + 2
@@ -66,7 +64,7 @@ def to_ansi(ranks: NDArray[np.integer[Any]], score: int | None = None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(ranks: Any, score: int | None = None) -> NDArray[np.uint8]:
+def draw(ranks: Any, score: int | None = None) -> Bytes:
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
     Args:
@@ -78,7 +76,7 @@ def draw(ranks: Any, score: int | None = None) -> NDArray[np.uint8]:
     return pixels(board_surface(board_array(ranks), score))
 
 
-def board_surface(ranks: NDArray[np.uint8], score: int | None) -> Surface:
+def board_surface(ranks: Bytes, score: int | None) -> Surface:
     rows, cols = ranks.shape
     top = 0 if score is None else PANEL
     width, height = (n * SIDE + (n + 1) * GAP for n in (cols, rows))

@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
@@ -20,16 +19,14 @@ from mergefall.game2048 import batch, packed, reference
 from mergefall.game2048 import board as core
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.rules import GameRules, argument
-from mergefall.typing import Array, Observation
+from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Ints, Observation, Words
 
 SMALLEST, LARGEST = 2, 6  # rows and columns of a board
 PLAYED_RANK = 57  # of boards that players see: the next ones may merge past int64 on 6×6, where a move makes 18 merges
 MAX_RANK = 62  # of any board that is looked at: 2^62 is the largest tile that an int64 holds
 
 
-def board_array(
-    ranks: Any, rows: int | None = None, cols: int | None = None, highest: int | None = None
-) -> NDArray[np.uint8]:
+def board_array(ranks: Any, rows: int | None = None, cols: int | None = None, highest: int | None = None) -> Bytes:
     """One board as a new uint8[rows, cols].
 
     - `ranks`: an integer array or nested lists of ranks, or the text form of a board.
@@ -55,7 +52,7 @@ def board_array(
 from_text = board_array
 
 
-def checked_ranks(name: str, array: NDArray[Any], highest: int) -> NDArray[np.uint8]:
+def checked_ranks(name: str, array: Array, highest: int) -> Bytes:
     """Boards [..., rows, cols] as uint8, row-major; raises ValueError unless they hold ranks and are 2×2 to 6×6."""
     if not all(SMALLEST <= n <= LARGEST for n in array.shape[-2:]):
         raise ValueError(f"{name} has shape {array.shape}; expected rows × cols with {SMALLEST} to {LARGEST} each")
@@ -114,29 +111,29 @@ class Rules(GameRules):
     def actions_text(self) -> str:
         return "one of " + ", ".join(f"{i} {name}" for i, name in enumerate(ACTIONS))
 
-    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+    def _blank_states(self, count: int) -> Words:
         return core.new_states(count, self.rows, self.cols, self.goal_rank)
 
-    def observations(self, states: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    def observations(self, states: Words) -> Bytes:
         return core.cells_of(states, self.rows, self.cols)
 
     @classmethod
-    def read(cls, observation: Observation) -> tuple[NDArray[np.uint8], dict[str, Any], bool]:
+    def read(cls, observation: Observation) -> tuple[Bytes, Dict, bool]:
         ranks = checks.array("observation", observation, "ranks (rows, cols), or a batch (n, rows, cols)")
         if ranks.ndim not in (2, 3):
             raise ValueError(f"observation has shape {ranks.shape}; expected (rows, cols), or a batch (n, rows, cols)")
         batch = checked_ranks("observation", ranks, PLAYED_RANK).reshape(-1, *ranks.shape[-2:])
         return batch, {"rows": ranks.shape[-2], "cols": ranks.shape[-1]}, ranks.ndim == 2
 
-    def states(self, observations: NDArray[np.uint8]) -> NDArray[np.uint64]:
+    def states(self, observations: Bytes) -> Words:
         states = core.new_states(len(observations), self.rows, self.cols)
         core.cells_of(states, self.rows, self.cols)[:] = observations
         return states
 
-    def figures_of(self, state: NDArray[np.uint64]) -> dict[str, int]:
+    def figures_of(self, state: Words) -> dict[str, int]:
         return {"score": int(state[core.SCORE]), "max_tile": 1 << int(self.observations(state).max())}
 
-    def view(self, kind: str, observations: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def view(self, kind: str, observations: Bytes) -> Array:
         highest = self.max_rank  # higher ranks count as the highest
         cells = np.eye(highest + 1, dtype=np.float32)[np.minimum(observations, highest)]  # [n, rows, cols, ranks]
         if kind == "planes":
@@ -155,7 +152,7 @@ class Rules(GameRules):
             legal=np.empty(count, np.bool_),
         )
 
-    def shown(self, seen: batch.Seen) -> tuple[NDArray[np.uint8], dict[str, Array]]:
+    def shown(self, seen: batch.Seen) -> tuple[Bytes, dict[str, Array]]:
         ranks = np.ascontiguousarray(seen.cells.view(np.uint8)[:, : self.rows * self.cols])
         infos = {
             "action_mask": seen.masks.view(np.int8).reshape(-1, 4),
@@ -169,14 +166,14 @@ class Rules(GameRules):
         lines = packed.lines_for(self.rows, self.cols)
         return lines, self.reward_index, self.illegal_limit, max_steps
 
-    def afterstates(self, states: NDArray[np.uint64]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def afterstates(self, states: Words) -> tuple[Array, Array, Array]:
         """Boards uint8[n, 4, rows, cols], rewards float64[n, 4] and legality bool[n, 4] of all actions."""
         boards = np.empty((len(states), 4, self.rows * self.cols), np.uint8)
         rewards, legal = np.empty((len(states), 4)), np.empty((len(states), 4), np.bool_)
         batch.afterstates(states, self.reward_index, boards, rewards, legal)
         return boards.reshape(-1, 4, self.rows, self.cols), rewards, legal
 
-    def _start(self, given: dict[str, Any]) -> NDArray[np.uint8]:
+    def _start(self, given: Dict) -> Bytes:
         """The cells uint8[rows·cols] of a board; raises ValueError for one that is invalid or terminal."""
         cells = board_array(given["board"], self.rows, self.cols, self.max_rank).ravel()
         _, over, top = core.status(cells, self.rows, self.cols, self.goal_rank)
@@ -186,10 +183,10 @@ class Rules(GameRules):
             raise ValueError(f"board {board} is terminal ({why}); expected a board that is not")
         return cells
 
-    def _no_start(self) -> NDArray[np.uint8]:
+    def _no_start(self) -> Bytes:
         return np.zeros(self.rows * self.cols, np.uint8)
 
-    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64], action: int) -> Outcomes:
+    def chance_outcomes(self, board: Bytes, state: Words, action: int) -> Outcomes:
         """The chance outcomes after an action in `state` uint64[words] to the afterstate `board` uint8[rows, cols]."""
         empty = np.flatnonzero(board.ravel() == 0)
         boards = np.repeat(board.reshape(1, -1), 2 * empty.size, axis=0)  # in each empty cell a 2, then a 4
@@ -197,7 +194,7 @@ class Rules(GameRules):
         upper, four = np.repeat(bounds(np.arange(empty.size + 1)), 2, axis=0), int(core.FOUR_IN_2_32)
         return Outcomes(boards.reshape(-1, *board.shape), upper, np.tile([[four, HALF], [0, four]], (empty.size, 1)))
 
-    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+    def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         shape = core.shape_word(self.rows, self.cols, self.goal_rank)
         game = f"{self.rows}×{self.cols}, goal rank {self.goal_rank}"
         yield "rules word", states[:, core.SHAPE], states[:, core.SHAPE] != shape, f"{shape:#x}, {game}"
@@ -209,7 +206,7 @@ class Rules(GameRules):
 _USUAL = Rules()
 
 
-def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:
+def move(ranks: Any, action: int) -> tuple[Bytes, int, bool]:
     """Slide a board: (ranks uint8[rows, cols] before the new tile, score of the merges, whether the move was legal).
 
     An illegal action returns the board unchanged and 0. Raises ValueError for a bad board or action.
@@ -223,7 +220,7 @@ def move(ranks: Any, action: int) -> tuple[NDArray[np.uint8], int, bool]:
     return board, max(score, 0), score >= 0
 
 
-def legal_actions(ranks: Any) -> NDArray[np.bool_]:
+def legal_actions(ranks: Any) -> Bools:
     """The actions that change the board, bool[4]; none when the game is over.
 
     >>> legal_actions("2 4/4 .").tolist()
@@ -234,7 +231,7 @@ def legal_actions(ranks: Any) -> NDArray[np.bool_]:
     return (mask >> np.arange(4) & 1).astype(np.bool_)
 
 
-def spawn(ranks: Any, rng: np.random.Generator) -> NDArray[np.uint8]:
+def spawn(ranks: Any, rng: np.random.Generator) -> Bytes:
     """The board with a new tile: a 2 (0.9) or a 4 on an empty cell drawn uniformly by `rng`.
 
     Raises ValueError if no cell is empty. (Environments do not use `rng`: their seed fixes a random stream.)
@@ -250,7 +247,7 @@ def spawn(ranks: Any, rng: np.random.Generator) -> NDArray[np.uint8]:
     return board
 
 
-def outcomes(ranks: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+def outcomes(ranks: Any) -> tuple[Bytes, Floats]:
     """All boards that a new tile can lead to, uint8[n, rows, cols], and their probabilities float64[n].
 
     Cells in row-major order, the 2 before the 4; none from a full board.
@@ -265,7 +262,7 @@ def outcomes(ranks: Any) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     return boards, np.array([probability for _, probability in pairs])
 
 
-def images(boards: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def images(boards: Any) -> tuple[Array, Ints]:
     """All images of boards, turned and mirrored: (images [..., k, rows, cols], actions int64[k, 4]).
 
     A square board has k = 8 images, others have 4, because an image keeps the board's size. Image 0 is the board
@@ -282,8 +279,8 @@ def images(boards: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
     if boards.ndim < 2:
         raise ValueError(f"boards has shape {boards.shape}; expected [..., rows, cols]")
     square = boards.shape[-2] == boards.shape[-1]
-    found: list[NDArray[Any]] = []
-    actions: list[NDArray[np.int64]] = []
+    found: list[Array] = []
+    actions: list[Ints] = []
     for sides in (boards, boards.swapaxes(-1, -2)) if square else (boards,):
         up, right, down, left = (UP, RIGHT, DOWN, LEFT) if sides is boards else (LEFT, DOWN, RIGHT, UP)
         for flipped, top, bottom in ((sides, up, down), (sides[..., ::-1, :], down, up)):

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
 from mergefall.env import FIRST, GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import game
@@ -15,13 +10,13 @@ from mergefall.tetris.placements import rest
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.seen import HOLD, LINES, PIECE, PIECES, SCORE
-from mergefall.typing import Info
+from mergefall.typing import Bools, Dict, Info
 
 
 class TetrisGames(Games):
     """What the single Tetris environment and the batch have in common, besides `Games`."""
 
-    def fatal_actions(self) -> NDArray[np.bool_]:
+    def fatal_actions(self) -> Bools:
         """Whether each action is legal and ends the game: bool[actions].
 
         >>> import gymnasium as gym, mergefall
@@ -52,17 +47,17 @@ class PieceGame(Games):
         self._advance = direct(rules.kernels.step_one, self._states, 0, *self._chosen)
         self._peek = direct(rules.kernels.look, self._states, FIRST, seen, rules.reach)
 
-    def _look(self) -> tuple[dict[str, Any], Info]:
+    def _look(self) -> tuple[Dict, Info]:
         self._peek(self._states, FIRST, self._seen, self.rules.reach)
         return self._shown(True)
 
-    def _play(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
+    def _play(self, action: int) -> tuple[Dict, float, bool, bool, Info]:
         legal, over, reward = self._advance(self._states, action, *self._chosen)
         truncated = not legal and bool(self._states[0, ILLEGAL] >= self._limit)
         observation, info = self._shown(legal)
         return observation, reward, over, truncated, info
 
-    def _shown(self, legal: bool) -> tuple[dict[str, Any], Info]:
+    def _shown(self, legal: bool) -> tuple[Dict, Info]:
         """(observation, info) of what a kernel has written. Most stands here by name, because loops take longer."""
         numbers, counts = self._numbers, self._counts
         observation = {"board": self._board.copy(), "piece": numbers[PIECE]}

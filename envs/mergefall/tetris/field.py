@@ -11,10 +11,10 @@ are counts of bits. The slow twin is `reference.py`.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.pieces import BOTTOMS, HEIGHTS, MASKS, WIDTHS
+from mergefall.typing import Bytes, Words
 from mergefall.words import leading_zeros, popcount
 
 U = np.uint64
@@ -167,7 +167,7 @@ def read_board(board, rows, columns):
         columns[c] = word
 
 
-def columns_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
+def columns_of(board: Bytes) -> Words:
     """The columns uint64[..., cols] of boards uint8[..., rows, cols], row 0 on top.
 
     >>> columns_of(np.array([[0, 1], [1, 1]], dtype=np.uint8)).tolist()
@@ -178,7 +178,7 @@ def columns_of(board: NDArray[np.uint8]) -> NDArray[np.uint64]:
     return ((board != 0) * weights[:, None]).sum(axis=-2, dtype=np.uint64)
 
 
-def boards_of(columns: NDArray[np.uint64], rows: int) -> NDArray[np.uint8]:
+def boards_of(columns: Words, rows: int) -> Bytes:
     """The fields uint8[..., rows, cols] of columns uint64[..., cols], without storage rows.
 
     >>> boards_of(np.array([1, 3], dtype=np.uint64), 2).tolist()

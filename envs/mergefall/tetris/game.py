@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import is_above, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, BYTE, ROTATIONS, SLIDES, list_placements, rest
+from mergefall.typing import Ints, Words
 from mergefall.words import below, draw, nth_bit, popcount
 
 U = np.uint64
@@ -60,7 +60,7 @@ KINDS = int(NAMED.max())  # ids of a set, at most; a word has room for 15
 IDS = np.array([(PIECE_SETS[name].drawn * KINDS)[:KINDS] for name in SETS])  # the first COUNTS are the ids
 
 
-def nibbles(words: NDArray[np.uint64] | np.uint64, count: int) -> NDArray[np.int64]:
+def nibbles(words: Words | np.uint64, count: int) -> Ints:
     """The lowest `count` groups of four bits of words [...], such as the ids in QUEUE: int64[..., count].
 
     >>> nibbles(np.uint64(0x321), 2)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mergefall.typing import Array
 
 TETROMINOES = {
     "I": ["####"],
@@ -107,7 +107,7 @@ def identify(cells: object) -> tuple[str, int]:
     raise ValueError(f"cells {cells!r} are no known piece; expected the (row, column) cells of one of {NAMES}")
 
 
-def _tables() -> tuple[NDArray[Any], ...]:
+def _tables() -> tuple[Array, ...]:
     widths, heights, offsets = (np.zeros((len(NAMES), 4), dtype=np.int64) for _ in range(3))
     masks = np.zeros((len(NAMES), 4, 5), dtype=np.uint64)
     bottoms, sizes = np.zeros((len(NAMES), 4, 5), dtype=np.int64), np.zeros(len(NAMES), dtype=np.int64)

@@ -7,11 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.draw import INK, NEW, draw_terms, short_number
 from mergefall.tetris.heuristics.base import Heuristic
 from mergefall.tetris.rules import Placement, board_array
+from mergefall.typing import Bytes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,7 +68,7 @@ def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) ->
     axes.axis("off")
 
 
-def _weighted(h: Heuristic, state: Placement | NDArray[np.uint8]) -> dict[str, float]:
+def _weighted(h: Heuristic, state: Placement | Bytes) -> dict[str, float]:
     """weight·term of a placement or a board; board terms are the difference to an empty board."""
     terms, board = (h.terms(state), state.board) if isinstance(state, Placement) else (h.board_terms(state), state)
     empty = h.board_terms(np.zeros_like(board))

@@ -8,7 +8,6 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.tetris import game
@@ -16,6 +15,7 @@ from mergefall.tetris.field import boards_of, put
 from mergefall.tetris.pieces import NAMES, rotations
 from mergefall.tetris.placements import rest
 from mergefall.tetris.rules import board_array
+from mergefall.typing import Bools, Bytes, Words
 
 TALLEST, LARGEST = 640, 44  # pixels of a tall field, and of a cell of a small one
 GAP, FRAME, MARGIN = 2, 8, 16  # pixels between cells, around them, and around field and panel
@@ -32,8 +32,8 @@ FILLS = (EMPTY, GREY, *PALETTE)  # by the numbers in `Scene.cells`
 
 
 class Scene(NamedTuple):
-    cells: NDArray[np.uint8]  # [rows, cols]: 0 empty, 1 filled by no known piece, else 2 + a piece's table row
-    aimed: NDArray[np.uint8]  # the same: where the current piece would come to rest
+    cells: Bytes  # [rows, cols]: 0 empty, 1 filled by no known piece, else 2 + a piece's table row
+    aimed: Bytes  # the same: where the current piece would come to rest
     above: int  # how many of these rows lie above the field
     panel: Sequence[tuple[str, Sequence[int]]]  # labels, and the table rows of the pieces under them
     figures: Sequence[tuple[str, int]]
@@ -50,7 +50,7 @@ class Canvas:
         self._height = rules.rows + rules.piece_set.storage  # rows of the field and above it
         self._forget()
 
-    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+    def paint(self, state: Words, action: int | None) -> None:
         """Colour the cells of an action that is about to be played in `state`; an illegal action colours nothing.
 
         None: the state is a new one, and the colours of its cells are not known.
@@ -63,14 +63,14 @@ class Canvas:
             above = own[: self._height - self._rules.rows].any()
             self._lock(state, piece, own, clears=self._rules.overflow == "clear_first" or not above)
 
-    def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
+    def frame(self, state: Words, mode: str) -> Any:
         """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
         scene = self.scene(state)
         if mode == "ansi":
             return to_ansi(scene)
         return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
 
-    def scene(self, state: NDArray[np.uint64]) -> Scene:
+    def scene(self, state: Words) -> Scene:
         """The scene of a state; cells without a known colour are grey."""
         top = self._height - self._rules.rows
         cells, held = self._coloured(state), int(state[game.HOLD])
@@ -89,7 +89,7 @@ class Canvas:
     def _forget(self) -> None:
         self._fills = np.zeros((self._height, self._rules.cols), dtype=np.uint8)  # row 0 on top
 
-    def _lock(self, state: NDArray[np.uint64], piece: int, own: NDArray[np.bool_], clears: bool = True) -> None:
+    def _lock(self, state: Words, piece: int, own: Bools, clears: bool = True) -> None:
         """Colour a piece's own cells, then let the colours of full rows go."""
         self._fills[own] = 2 + piece
         if clears:
@@ -97,16 +97,16 @@ class Canvas:
             kept = self._fills[~filled.all(axis=1)]
             self._fills = np.concatenate([np.zeros_like(self._fills[len(kept) :]), kept])
 
-    def _coloured(self, state: NDArray[np.uint64]) -> NDArray[np.uint8]:
+    def _coloured(self, state: Words) -> Bytes:
         """All cells of a state's board, as in `Scene.cells`."""
         filled = boards_of(state[game.COLUMNS :], self._height)
         return np.where(filled == 1, np.maximum(self._fills, 1), 0).astype(np.uint8)
 
-    def _pieces(self, state: NDArray[np.uint64]) -> list[int]:
+    def _pieces(self, state: Words) -> list[int]:
         """The table rows of the current piece and the following ones."""
         return (self._first + game.nibbles(state[game.QUEUE], 1 + self._rules.preview)).tolist()
 
-    def _resting(self, state: NDArray[np.uint64], action: int) -> tuple[int, NDArray[np.bool_]]:
+    def _resting(self, state: Words, action: int) -> tuple[int, Bools]:
         """(the piece that an action places, its cells at rest; none if illegal, or if the game is over)."""
         columns, rules = state[game.COLUMNS :], self._rules
         held, action = divmod(action, rules.n_actions // (1 + rules.hold))
@@ -115,7 +115,7 @@ class Canvas:
         over = (columns >> np.uint64(rules.rows)).any()
         return piece, self._cells(piece, rotation, column, y if not over else -1)
 
-    def _cells(self, piece: int, shape: int, column: int, y: int) -> NDArray[np.bool_]:
+    def _cells(self, piece: int, shape: int, column: int, y: int) -> Bools:
         """The cells of a piece at a place; none if y is -1."""
         columns = np.zeros(self._rules.cols, np.uint64)
         if y >= 0:
@@ -146,7 +146,7 @@ def to_ansi(scene: Scene) -> str:
     return "\n".join(lines) + "\n"
 
 
-def draw(board: Any) -> NDArray[np.uint8]:
+def draw(board: Any) -> Bytes:
     """A picture of one board, uint8[height, width, 3], for notebooks, videos and files.
 
     `board` is a field of 0 and 1, or its text form. Needs pygame-ce (extra `render`).
@@ -187,7 +187,7 @@ def _page(width: int, height: int) -> Any:
     return surface
 
 
-def _draw_field(surface: Any, cells: NDArray[np.uint8], side: int, corner: tuple[int, int], above: int = 0) -> None:
+def _draw_field(surface: Any, cells: Bytes, side: int, corner: tuple[int, int], above: int = 0) -> None:
     """Draw the cells, and behind all but the `above` top rows the field; `corner`: of the frame around all rows."""
     rows, cols = cells.shape
     (left, top), field = corner, rounded(cols * side + 2 * FRAME, (rows - above) * side + 2 * FRAME, BOARD, FRAME)

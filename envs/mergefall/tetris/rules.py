@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall import checks
 from mergefall.chance import HALF, Outcomes, bounds
@@ -22,7 +21,7 @@ from mergefall.tetris.pieces import HEIGHTS, NAMES, PIECE_SETS, TETROMINOES, Pie
 from mergefall.tetris.placements import ABOVE, ROTATIONS, SLIDES, rest
 from mergefall.tetris.reach import is_reachable
 from mergefall.tetris.seen import HOLD, LINES, OWN, PIECE, PIECES, SCORE, Seen
-from mergefall.typing import Array, Observation
+from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Ints, Observation, Options, Words
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
@@ -113,13 +112,13 @@ class PieceRules(GameRules):
         return gym.spaces.Dict(spaces)
 
     @cached_property
-    def numbers(self) -> dict[str, Any]:
+    def numbers(self) -> Dict:
         """Where the numbers of an observation stand in `Seen.numbers`, by name."""
         queue = {"queue": slice(self.queue_at, self.queue_at + self.preview)} if self.preview else {}
         return {"piece": PIECE, **self.own_numbers, **({"hold": HOLD} if self.hold else {}), **queue}
 
     @cached_property
-    def info_numbers(self) -> dict[str, Any]:
+    def info_numbers(self) -> Dict:
         """Where the numbers of `info` stand there."""
         hidden = {"multiset": slice(self.queue_at + self.preview, None)} if self.randomizer == "hidden" else {}
         return {"lines": LINES, "score": SCORE, "pieces": PIECES, **self.own_figures, **hidden}
@@ -147,13 +146,13 @@ class PieceRules(GameRules):
         observations = {"board": sides[0], **numbers} | ({"opponent": sides[1]} if self.matches else {})
         return observations, {"action_mask": seen.masks, "legal": seen.legal, **figures}
 
-    def observations(self, states: NDArray[np.uint64]) -> dict[str, Array]:
+    def observations(self, states: Words) -> dict[str, Array]:
         seen = self.seen(len(states))._replace(masks=np.empty((len(states), 0), np.int8))
         self.kernels.look(states, np.arange(len(states)), seen, self.reach)
         return self.shown(seen)[0]
 
     @classmethod
-    def read(cls, observation: Observation) -> tuple[dict[str, Array], dict[str, Any], bool]:
+    def read(cls, observation: Observation) -> tuple[dict[str, Array], Dict, bool]:
         """See `GameRules`; a game of one side leaves the opponent's board out."""
         if not isinstance(observation, Mapping) or "board" not in observation:
             raise ValueError(f"observation is {observation!r}; expected a mapping with board, piece and more")
@@ -169,7 +168,7 @@ class PieceRules(GameRules):
         single = board.ndim == 2
         return batch_of_one(parts) if single else parts, shown | {"hold": "hold" in parts}, single
 
-    def figures_of(self, state: NDArray[np.uint64]) -> dict[str, int]:
+    def figures_of(self, state: Words) -> dict[str, int]:
         return {name: int(state[getattr(game, name.upper())]) for name in self.figures}
 
     @cached_property
@@ -180,7 +179,7 @@ class PieceRules(GameRules):
         spaces = self.observation_space().spaces
         return {name: (space.shape or (), *limits.get(name, (0, 0))) for name, space in spaces.items()}
 
-    def checked(self, observations: Mapping[str, Any]) -> dict[str, Array]:
+    def checked(self, observations: Options) -> dict[str, Array]:
         """A batch of observations as arrays; raises ValueError for parts, shapes and numbers that no game shows."""
         if set(observations) != set(self._parts):
             raise ValueError(f"observation has {', '.join(observations)}; expected {', '.join(self._parts)}")
@@ -201,7 +200,7 @@ class PieceRules(GameRules):
                 raise ValueError(f"{name}{which} is {part[at]}; expected {expected}")
         return parts
 
-    def states(self, observations: Mapping[str, Any]) -> NDArray[np.uint64]:
+    def states(self, observations: Options) -> Words:
         """States that show these observations, uint64[n, words]; what none shows is as in a blank state.
 
         Raises ValueError for what no game shows; by placements, full rows are taken as they stand.
@@ -212,11 +211,11 @@ class PieceRules(GameRules):
         no_faults("observation", self._misread(parts, states))
         return states
 
-    def _misread(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> Any:
+    def _misread(self, parts: dict[str, Array], states: Words) -> Any:
         """The faults of states that were read from the parts of observations."""
         return PieceRules._faults(self, states)
 
-    def _read(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> None:
+    def _read(self, parts: dict[str, Array], states: Words) -> None:
         """Write what the parts of observations show into blank states."""
         shifts = game.NIBBLE_BITS * np.arange(1 + self.preview)
         queue = [parts["queue"]] if self.preview else []
@@ -226,7 +225,7 @@ class PieceRules(GameRules):
         if self.hold:
             states[:, game.HOLD] = (parts["hold"].astype(np.int64) + 1) % (self.n_pieces + 1)
 
-    def viewed(self, kind: str, boards: Array, observations: dict[str, Any], *numbers: Array) -> NDArray[np.float32]:
+    def viewed(self, kind: str, boards: Array, observations: Dict, *numbers: Array) -> Array:
         """A view of boards [n, k, rows, cols], the pieces of observations, and numbers [n, m]."""
         one_hot = [
             np.eye(self.n_pieces + (name == "hold"), dtype=np.float32)[ids]
@@ -239,7 +238,7 @@ class PieceRules(GameRules):
             return np.concatenate([boards, constant], axis=1)
         return np.concatenate([boards.reshape(len(boards), np.prod(boards.shape[1:])), shown], axis=1)
 
-    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+    def _blank_states(self, count: int) -> Words:
         """Valid states: a piece is queued, and a hidden multiset has one of each piece."""
         states, drawn = np.zeros((count, game.COLUMNS + self.cols), dtype=np.uint64), self.piece_set.drawn
         for at, word in self.words.items():
@@ -249,7 +248,7 @@ class PieceRules(GameRules):
             states[:, game.BAG] = game.word_of([int(piece in drawn) for piece in range(self.n_pieces)])
         return states
 
-    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+    def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         drawn, known, each = self.piece_set.drawn, 1 + self.preview, self.pieces_text()
         limits = np.array([(word.low, word.high) for word in self.words.values()], U)
         numbers = states[:, list(self.words)]
@@ -272,7 +271,7 @@ class PieceRules(GameRules):
         rows += self.piece_set.storage
         yield "highest cells", cells, cells >> U(rows) > 0, f"cells in the {rows} rows of the field and above it"
 
-    def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
+    def _start(self, given: Dict) -> Words:
         """A start uint64[1 + cols]: the queue's ids plus one, four bits each, 0 to draw; then the board's columns."""
         start = self._no_start()
         if "board" in given:
@@ -294,7 +293,7 @@ class PieceRules(GameRules):
             start[0] |= U(self.piece_id("hold", given["hold"]) + 1 << game.NIBBLE_BITS * game.GIVEN_HOLD)
         return start
 
-    def _no_start(self) -> NDArray[np.uint64]:
+    def _no_start(self) -> Words:
         return np.zeros(1 + self.cols, np.uint64)
 
     def piece_id(self, name: str, piece: Any) -> int:
@@ -368,16 +367,16 @@ class Rules(PieceRules):
         unused = Word("word of play by keys", 0, 0, "in a game by placements")
         return super().words | dict.fromkeys(range(game.BY_KEYS, game.COLUMNS), unused)
 
-    def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
+    def view(self, kind: str, observations: Dict) -> Array:
         parts = self.checked(observations)
         return self.viewed(kind, parts["board"][:, None], parts)
 
-    def payments(self) -> NDArray[np.float64]:
+    def payments(self) -> Floats:
         """The rewards for clearing 0, 1, … lines with one piece."""
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
         return scores.astype(np.float64)
 
-    def afterstates(self, states: NDArray[np.uint64]) -> tuple[Array, Array, Array, Array]:
+    def afterstates(self, states: Words) -> tuple[Array, Array, Array, Array]:
         """What all actions of n games lead to: (boards, rewards, legal, fatal).
 
         Boards uint8[n, actions, rows, cols], rewards float64[n, actions]; legal and fatal bool[n, actions] say whether
@@ -390,7 +389,7 @@ class Rules(PieceRules):
         rewards = self.payments()[np.maximum(lines, 0)]
         return boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal
 
-    def chance_outcomes(self, board: NDArray[np.uint8], state: NDArray[np.uint64], action: int) -> Outcomes:
+    def chance_outcomes(self, board: Bytes, state: Words, action: int) -> Outcomes:
         """What may be drawn after an action in `state` uint64[words] leaves `board` uint8[rows, cols].
 
         One piece is drawn, or two where the action begins to hold: by the upper and the lower half of the random bits.
@@ -415,7 +414,7 @@ class Rules(PieceRules):
             observations["hold"] = np.full(len(drawn), held)
         return Outcomes(observations, upper, lower)
 
-    def _draws(self, bag: int, multiset: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _draws(self, bag: int, multiset: Ints) -> tuple[Ints, Ints]:
         """(the bounds of the random bits that draw each id, the ids that may be drawn)."""
         ids = np.array(self.piece_set.drawn)
         alike = np.ones(len(ids), np.int64)  # an empty bag is filled before the draw
@@ -424,7 +423,7 @@ class Rules(PieceRules):
         ids, weights = ids[weights > 0], weights[weights > 0]
         return bounds(np.append(0, weights.cumsum())), ids
 
-    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+    def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         yield from super()._faults(states)
         columns = states[:, game.COLUMNS :]  # more full rows than one piece can fill have no score
         full = np.bitwise_and.reduce(columns, axis=1)
@@ -432,7 +431,7 @@ class Rules(PieceRules):
         yield "full rows", full, going & (full > 0), "none in a game that goes on"
 
 
-def board_array(board: Any) -> NDArray[np.uint8]:
+def board_array(board: Any) -> Bytes:
     """A field as uint8[rows, cols] of 0 and 1, row 0 on top. Raises ValueError for anything that is no board.
 
     Args:
@@ -456,7 +455,7 @@ def board_array(board: Any) -> NDArray[np.uint8]:
 from_text = board_array
 
 
-def checked_cells(name: str, array: Array) -> NDArray[np.uint8]:
+def checked_cells(name: str, array: Array) -> Bytes:
     """Boards [..., rows, cols] as uint8, row-major; raises ValueError for other values or sizes."""
     rows, cols = array.shape[-2:]
     if not (FEWEST_ROWS <= rows <= MOST_ROWS and FEWEST_COLS <= cols <= MOST_COLS):
@@ -489,8 +488,8 @@ class Placement:
     - `over`: whether the placement ended the game.
     """
 
-    locked: NDArray[np.uint8]
-    board: NDArray[np.uint8]
+    locked: Bytes
+    board: Bytes
     cells: tuple[tuple[int, int], ...]
     lines: int
     removed_cells: int

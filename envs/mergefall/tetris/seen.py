@@ -10,11 +10,10 @@ from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
-from mergefall.typing import Kernel
+from mergefall.typing import Array, Bools, Bytes, Floats, Ints, Kernel
 
 U = np.uint64
 LINES, SCORE, PIECES, PIECE, HOLD, OWN = range(6)  # in a row of numbers; those from OWN on differ, see `PieceRules`
@@ -23,13 +22,13 @@ LINES, SCORE, PIECES, PIECE, HOLD, OWN = range(6)  # in a row of numbers; those 
 class Seen(NamedTuple):
     """What n games show."""
 
-    boards: NDArray[np.uint8]  # [n, rows · cols]; in a match [n, 2 · rows · cols], the opponent's behind the own one
-    numbers: NDArray[np.int64]  # [n, k]; `PieceRules.numbers` and `PieceRules.info_numbers` say what stands where
-    masks: NDArray[np.int8]  # [n, actions]
-    rewards: NDArray[np.float64]
-    terminated: NDArray[np.bool_]
-    truncated: NDArray[np.bool_]
-    legal: NDArray[np.bool_]
+    boards: Bytes  # [n, rows · cols]; in a match [n, 2 · rows · cols], the opponent's behind the own one
+    numbers: Ints  # [n, k]; `PieceRules.numbers` and `PieceRules.info_numbers` say what stands where
+    masks: Array  # [n, actions]
+    rewards: Floats
+    terminated: Bools
+    truncated: Bools
+    legal: Bools
 
 
 Kernels = namedtuple("Kernels", "step step_one begin look observe")

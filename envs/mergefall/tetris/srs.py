@@ -10,9 +10,9 @@ Source: the Tetris Guideline's Super Rotation System, written as offsets of each
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.tetris.pieces import TETROMINOES, rotations
+from mergefall.typing import Ints
 
 TESTS = 5  # of a turn, in their order: the first place that is free is taken
 
@@ -63,7 +63,7 @@ def kicks(name: str, rotation: int, turn: int) -> tuple[tuple[int, int], ...]:
     return tuple((x - moves[0][0], y - moves[0][1]) for x, y in moves)
 
 
-def _tables() -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _tables() -> tuple[Ints, Ints]:
     shapes = np.zeros((len(TETROMINOES), 4), np.int64)
     moves = np.zeros((len(TETROMINOES), 4, 4, TESTS, 2), np.int64)
     for piece, name in enumerate(TETROMINOES):

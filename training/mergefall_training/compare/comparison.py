@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
@@ -15,6 +14,7 @@ from gymnasium.error import DependencyNotInstalled
 from mergefall import __version__
 from mergefall.checks import in_place
 from mergefall.imports import import_extra
+from mergefall.typing import Dict, FilePath
 from mergefall_baselines import make
 from rich.console import Console
 from rich.text import Text
@@ -34,8 +34,8 @@ FORMAT = "mergefall comparison"
 
 
 def compare(
-    suite: str | os.PathLike[str] | Suite,
-    out: str | os.PathLike[str] | None = None,
+    suite: FilePath | Suite,
+    out: FilePath | None = None,
     workers: int | None = None,
     *,
     games: Sequence[str] | None = None,
@@ -200,7 +200,7 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     screen.print(Text(f"written to {folder}: {', '.join(files)}"), soft_wrap=True)
 
 
-def read_results(path: Path) -> dict[str, Any]:
+def read_results(path: Path) -> Dict:
     """What `results.json` holds; empty if there is none, or if another program wrote it."""
     if not path.is_file():
         return {}

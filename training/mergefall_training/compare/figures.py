@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+
+from mergefall.typing import Dict
 
 from mergefall_training.compare.results import ContestResult, Line
 from mergefall_training.files import json_text, read_lines, write_whole
@@ -64,7 +65,7 @@ def write_figures(file: Path, key: str, results: Sequence[ContestResult], comman
     return [record["id"] for record in written]
 
 
-def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
+def put_records(file: Path, new: Iterable[Dict]) -> None:
     """Write records into the file of records, as `write_figures` does.
 
     Raises ValueError if another question has a record of such an id.
@@ -78,7 +79,7 @@ def put_records(file: Path, new: Iterable[dict[str, Any]]) -> None:
     write_whole(file, "".join(f"{json_text(one, ensure_ascii=False)}\n" for one in records.values()).encode())
 
 
-def _record(contests: Sequence[ContestResult], line: Line) -> dict[str, Any]:
+def _record(contests: Sequence[ContestResult], line: Line) -> Dict:
     row, runs, header = line.rows[0], len(line.rows), line.rows[0].evaluation.header
     turns = [getattr(e, e.game.turns if header.max_pieces else "length") for e in row.evaluation.episodes]
     ms = 1000 * sum(episode.seconds for episode in row.evaluation.episodes) / sum(turns)

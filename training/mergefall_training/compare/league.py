@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from mergefall.typing import Array
+from mergefall.typing import Array, Dict
 
 from mergefall_training.compare.results import ContestResult, Line, Row
 from mergefall_training.play.evaluation import Evaluation
@@ -102,7 +102,7 @@ class LeagueResult(ContestResult):
             columns[other] = ["" if not len(each) else percent(each.mean()) for each in won]
         return Table("", "", columns, "Won by the player of the line; a draw is half a win.")
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Dict:
         """All figures, as `results.json` has them for each game."""
         content = super().content()
         for player in content["players"]:

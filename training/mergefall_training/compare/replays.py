@@ -23,6 +23,7 @@ from mergefall.tetris.placements import ABOVE, ROTATIONS, SLIDES, STEPS
 from mergefall.tetris.render import GREY, PALETTE
 from mergefall.tetris.srs import MOVES
 from mergefall.text import action_names
+from mergefall.typing import Dict
 from mergefall.words import stream_from_seed
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import check_values, recorded, steps
@@ -38,7 +39,7 @@ from mergefall_training.progress import progress_bar
 MOST_SECONDS = 300  # for the values of a player
 
 
-def replays_of(section: Section, count: int, values: int, progress: bool) -> dict[str, Any]:
+def replays_of(section: Section, count: int, values: int, progress: bool) -> Dict:
     """The section's games as the page plays them."""
     result = section.result
     header = result.rows[0].evaluation.header
@@ -66,7 +67,7 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> dic
     }
 
 
-def page_rules(rules: Any) -> dict[str, Any]:
+def page_rules(rules: Any) -> Dict:
     """An environment's rules (`env.unwrapped.rules`) as `rules.js` takes them."""
     if isinstance(rules, Rules2048):
         return {"rows": rules.rows, "cols": rules.cols, "goal": rules.goal_rank, "four": int(board.FOUR_IN_2_32)}
@@ -95,7 +96,7 @@ def page_rules(rules: Any) -> dict[str, Any]:
     }
 
 
-def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
+def _rules_of_keys(rules: RulesOfKeys) -> Dict:
     (state,) = rules.new_states(1)
     rate, holes, moving = state[[game.RATE, game.HOLES, game.MOVING]].tolist()
     return {
@@ -117,7 +118,7 @@ def _rules_of_keys(rules: RulesOfKeys) -> dict[str, Any]:
     }
 
 
-def _replays(section: Section, row: Row, first: list[int], values: int) -> list[dict[str, Any]]:
+def _replays(section: Section, row: Row, first: list[int], values: int) -> list[Dict]:
     """The games of a player that can be watched: those of the seeds `first`, its best and its worst."""
     header = row.evaluation.header
     player: Player | None = None
@@ -141,10 +142,10 @@ def _replays(section: Section, row: Row, first: list[int], values: int) -> list[
         return [_replay(*game, None, values) for game in games]
 
 
-def _replay(header: Header, episode: Episode, note: str, player: Player | None, values: int) -> dict[str, Any]:
+def _replay(header: Header, episode: Episode, note: str, player: Player | None, values: int) -> Dict:
     """One game as the page plays it, with the player's values at some positions."""
     actions = actions_of(episode.actions, episode.length)
-    found: dict[str, Any] = {
+    found: Dict = {
         "seed": episode.seed,
         "note": note,
         "stream": str(stream_from_seed(episode.seed)),

@@ -18,6 +18,7 @@ from string import Template
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.imports import import_extra
+from mergefall.typing import FilePath
 
 from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.replays import replays_of
@@ -36,8 +37,8 @@ PAGE = Path(__file__).parent / "page"
 
 
 def report(
-    paths: Sequence[str | os.PathLike[str]],
-    out: str | os.PathLike[str],
+    paths: Sequence[FilePath],
+    out: FilePath,
     *,
     replays: int = 2,
     values: int = 400,

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from mergefall.typing import Dict
 from mergefall_baselines.player import title_of
 
 from mergefall_training.learn.run import Point
@@ -100,7 +101,7 @@ class ContestResult:
     name: str
     rows: list[Row]
     baseline: str | None = None
-    adversary: dict[str, Any] | None = None
+    adversary: Dict | None = None
     series: str = ""
 
     def __post_init__(self) -> None:
@@ -242,7 +243,7 @@ class ContestResult:
         chances = "; chances of more with Newcombe's" * bool(beside)
         return Table("", "", columns, f"Over training seeds, with Student's 95% intervals{chances}.")
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Dict:
         """All figures, as `results.json` has them for each game."""
         header = self.rows[0].evaluation.header
         players, trained = [], []
@@ -258,7 +259,7 @@ class ContestResult:
         about |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
         return about | {"baseline": self.baseline, "players": players, "trained": trained}
 
-    def _beside_content(self, label: str) -> dict[str, Any]:
+    def _beside_content(self, label: str) -> Dict:
         return {"beside": asdict(self.beside[label])} if label in self.beside else {}
 
     def __repr__(self) -> str:

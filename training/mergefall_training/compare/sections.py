@@ -15,6 +15,7 @@ from typing import Any
 
 from gymnasium.error import DependencyNotInstalled
 from mergefall.games import game_of
+from mergefall.typing import Dict
 from mergefall_baselines import make
 
 from mergefall_training.compare.comparison import read_results
@@ -91,7 +92,7 @@ class _Collected:
         self.sections: dict[tuple[str, str], Section] = {}
         self.problems: list[str] = []
         self._progress = progress
-        self._suites: dict[Path, dict[str, Any]] = {}
+        self._suites: dict[Path, Dict] = {}
 
     @contextmanager
     def problem_of(self, path: Path) -> Iterator[None]:
@@ -161,7 +162,7 @@ class _Collected:
         return self.sections.setdefault(key, Section(name, suite.get("anchor") or suite.get("baseline")))
 
 
-def _suite_entry(folder: Path) -> dict[str, Any]:
+def _suite_entry(folder: Path) -> Dict:
     """What the results beside a contest's folder say about it; no players without such results."""
     path = folder.with_name("results.json")
     games, types = read_results(path).get("games", []), {"label": str, "player": str, "options": dict}
@@ -174,7 +175,7 @@ def _suite_entry(folder: Path) -> dict[str, Any]:
     raise ValueError(f"{path} holds no results of a comparison")
 
 
-def _label_of(header: Header, suite: dict[str, Any], file: Path) -> str:
+def _label_of(header: Header, suite: Dict, file: Path) -> str:
     """The player's label in its suite; of a suite that has not ended, the name of its file; else player and options."""
     for player in suite["players"]:
         if same_player(player["player"], player["options"], header):

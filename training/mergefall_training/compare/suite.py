@@ -13,7 +13,6 @@ several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at 
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -22,6 +21,7 @@ from typing import Any
 
 from mergefall.checks import choice, in_place, integer, known, near, number
 from mergefall.games import game_of
+from mergefall.typing import Dict, FilePath
 from mergefall_baselines.player import title
 
 from mergefall_training.files import in_places, made, read_yaml
@@ -51,8 +51,8 @@ class Training:
     interval: int | None = None
     episodes: int = 30
     max_episode_steps: int | None = None
-    env_kwargs: dict[str, Any] = field(default_factory=dict)
-    hyperparameters: dict[str, Any] = field(default_factory=dict)
+    env_kwargs: Dict = field(default_factory=dict)
+    hyperparameters: Dict = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         integer("seeds", self.seeds, 1)
@@ -83,7 +83,7 @@ class Contestant:
     label: str
     episodes: int
     player: str = ""
-    options: dict[str, Any] = field(default_factory=dict)
+    options: Dict = field(default_factory=dict)
     training: Training | None = None
 
     def __post_init__(self) -> None:
@@ -155,7 +155,7 @@ def suite_names() -> list[str]:
     return sorted(path.stem for path in FOLDER.glob("*.yaml"))
 
 
-def load_suite(name_or_path: str | os.PathLike[str]) -> Suite:
+def load_suite(name_or_path: FilePath) -> Suite:
     """The suite of a name (`suite_names`), or in a YAML file; raises ValueError if it is none or makes no sense.
 
     >>> load_suite("quick").contests[0].env_id

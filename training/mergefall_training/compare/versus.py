@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
+from mergefall.typing import FilePath
 from rich.console import Console
 from rich.text import Text
 
@@ -14,7 +14,7 @@ from mergefall_training.play.tables import Cell, Table, to_terminal
 from mergefall_training.progress import console
 
 
-def compare_files(paths: Sequence[str | os.PathLike[str]], screen: Console | None = None) -> list[Versus]:
+def compare_files(paths: Sequence[FilePath], screen: Console | None = None) -> list[Versus]:
     """Compare the players of files that `evaluate` wrote with that of the first file, and print it.
 
     The intervals hold together with 95 %: of k comparisons, each has a confidence of 1 − 0.05 / k (Bonferroni).

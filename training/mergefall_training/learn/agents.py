@@ -11,7 +11,7 @@ from typing import Any
 
 from mergefall.checks import in_place, known
 from mergefall.games import game_of
-from mergefall.typing import Options
+from mergefall.typing import Dict, Options
 from mergefall_baselines import Player
 from mergefall_baselines.kernel_player import KernelPlayer
 
@@ -44,7 +44,7 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
     return player
 
 
-def trained_in(path: str, model: str = "best", **options: Any) -> dict[str, Any]:
+def trained_in(path: str, model: str = "best", **options: Any) -> Dict:
     """`env_id` and the rules of the environment in which the agent at a path was trained."""
     spec = load_model(_model_file(path, model)).spec
     return {"env_id": spec["env_id"]} | game_of(spec["env_id"]).rules_of(spec["env_kwargs"])

@@ -18,7 +18,7 @@ import numpy as np
 from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import stack
-from mergefall.typing import Options
+from mergefall.typing import Dict, Options
 from mergefall_baselines import Trajectory
 from mergefall_baselines.player import recorded, steps
 from mergefall_baselines.registry import player_of
@@ -114,7 +114,7 @@ def _buffers(env: gym.Env[Any, Any], games: Iterator[Trajectory], show: Show) ->
             kept = f"{len(game)} actions, of which {len(game.actions)} were kept"
             raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
         first, *others = steps(env, game.seed, recorded(game.actions.tolist()))
-        arrays: dict[str, Any] = {
+        arrays: Dict = {
             "actions": game.actions.astype(np.int64),
             "rewards": np.array([step.reward for step in others], np.float64),
             "terminations": np.array([step.terminated for step in others]),

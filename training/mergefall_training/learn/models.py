@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from mergefall.typing import Array, Arrays, Options
+from mergefall.typing import Array, Arrays, Dict, FilePath, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
 FORMAT, VERSION = "mergefall model", 1
@@ -26,7 +25,7 @@ class Model:
     - `checksum`: of spec and arrays.
     """
 
-    spec: dict[str, Any]
+    spec: Dict
     arrays: dict[str, Array]
     checksum: str
 
@@ -34,12 +33,12 @@ class Model:
 _SPEC = {"algorithm": str, "env_id": str, "env_kwargs": dict, "network": dict}
 
 
-def save_model(path: str | os.PathLike[str], spec: Options, arrays: Arrays) -> None:
+def save_model(path: FilePath, spec: Options, arrays: Arrays) -> None:
     """Write a model file, whole or not at all."""
     write_arrays(path, FORMAT, VERSION, spec, arrays)
 
 
-def load_model(path: str | os.PathLike[str], typed: Any = ()) -> Model:
+def load_model(path: FilePath, typed: Any = ()) -> Model:
     """Read a model file.
 
     Raises ValueError if the file is damaged or no model, or if it names anything to import or run that `typed`, nested

@@ -10,13 +10,12 @@ to three times as long in 2048: `distill --preset 2min` 4 min 45 s (training see
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 from mergefall.checks import integer
 from mergefall.games import game_of
-from mergefall.typing import Options
+from mergefall.typing import Dict, Options
 
 from mergefall_training.files import read_yaml
 from mergefall_training.learn import folder_of
@@ -25,7 +24,7 @@ from mergefall_training.learn.run import Config
 EVALUATIONS = 10  # of a run, by default
 
 
-def load_preset(algorithm: str, env_id: str, name: str | None = None) -> dict[str, Any]:
+def load_preset(algorithm: str, env_id: str, name: str | None = None) -> Dict:
     """An algorithm's preset for an environment, or else for another environment of the same game but its size.
 
     `name` is one of the preset's `others`; default: the usual preset. Raises ValueError if there is no such preset.
@@ -59,7 +58,7 @@ def usual_env(algorithm: str) -> str:
     return next(iter(_presets(algorithm)))
 
 
-def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
+def presets_of(algorithm: str) -> list[tuple[str, str, Dict]]:
     """An algorithm's presets: (environment's id, name, settings); the usual one has the name ""."""
     rows = []
     for env_id, preset in _presets(algorithm).items():
@@ -68,7 +67,7 @@ def presets_of(algorithm: str) -> list[tuple[str, str, dict[str, Any]]]:
     return rows
 
 
-def _presets(algorithm: str) -> dict[str, Any]:
+def _presets(algorithm: str) -> Dict:
     path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
     return read_yaml(path)[algorithm]
 

@@ -31,7 +31,7 @@ from typing import Any
 
 from mergefall import __version__, checks
 from mergefall.checks import choice, in_place, integer
-from mergefall.typing import Arrays, Options
+from mergefall.typing import Arrays, Dict, FilePath, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
 from mergefall_training.files import (
@@ -75,8 +75,8 @@ class Config:
 
     algorithm: str
     env_id: str
-    env_kwargs: dict[str, Any]
-    hyperparameters: dict[str, Any]
+    env_kwargs: Dict
+    hyperparameters: Dict
     timesteps: int
     interval: int
     episodes: int = 30
@@ -106,7 +106,7 @@ class Config:
         return Match(env_id=self.env_id, env_kwargs=kwargs, max_episode_steps=self.max_episode_steps)
 
 
-def with_gamma(env_kwargs: Options, hyperparameters: Options) -> dict[str, Any]:
+def with_gamma(env_kwargs: Options, hyperparameters: Options) -> Dict:
     """An environment's arguments with the learner's discount in `shaping`.
 
     Raises ValueError if `shaping` has another discount, or if the learner has none.
@@ -217,7 +217,7 @@ class Run:
         write_arrays(self.folder / "checkpoint.npz", CHECKPOINT, VERSION, spec, arrays)
         self._write_curve()
 
-    def load_checkpoint(self) -> tuple[int, dict[str, Any]] | None:
+    def load_checkpoint(self) -> tuple[int, Dict] | None:
         """(step, state) of the last checkpoint, None if there is none; forgets later evaluations."""
         step, state, self._before = -1, None, 0.0
         if (self.folder / "checkpoint.npz").exists():
@@ -236,7 +236,7 @@ class Run:
 
 @contextmanager
 def open_run(
-    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
+    folder: FilePath, config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
 ) -> Iterator[Run]:
     """Open a run folder, and lock it until the block ends.
 
@@ -291,7 +291,7 @@ def begun(config: Config, device: str = "auto") -> Any:
 
 
 def train(
-    folder: str | os.PathLike[str], config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
+    folder: FilePath, config: Config, *, resume: bool = False, device: str = "auto", progress: bool = True
 ) -> Run:
     """Train in a run folder to the end. The folder can then be used as a player: `make(folder)`.
 
@@ -311,7 +311,7 @@ def train(
         return run
 
 
-def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
+def read_config(folder: FilePath, typed: Any = ()) -> Config:
     """The configuration of the run in a folder.
 
     `typed`: nested data of the user's, such as the options of a command.
@@ -332,7 +332,7 @@ def read_config(folder: str | os.PathLike[str], typed: Any = ()) -> Config:
         return made(Config, record)
 
 
-def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any], float, list[Point]]:
+def read_checkpoint(folder: FilePath) -> tuple[int, Dict, float, list[Point]]:
     """(step, state, seconds, curve) of the last checkpoint of the run in a folder; `state` is the learner's."""
     path = Path(folder) / "checkpoint.npz"
     spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
@@ -342,7 +342,7 @@ def read_checkpoint(folder: str | os.PathLike[str]) -> tuple[int, dict[str, Any]
         return step, unflatten(spec["state"], arrays), seconds, curve
 
 
-def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
+def read_curve(folder: FilePath) -> list[Point]:
     """The evaluations of the run in a folder, in order."""
     path = Path(folder) / "curve.jsonl"
     if not path.is_file():
@@ -351,7 +351,7 @@ def read_curve(folder: str | os.PathLike[str]) -> list[Point]:
     return in_places(f"{path}, line", _point, records, 2)
 
 
-def _point(record: dict[str, Any]) -> Point:
+def _point(record: Dict) -> Point:
     """A line of a curve. Null stands for what JSON lacks: an infinite mean (no game ended), or the ends of one game."""
     beyond = math.nan if record.get("low") is None else math.inf
     missing = {"mean": math.inf, "low": math.nan, "high": beyond}

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from mergefall.games import map_parts
-from mergefall.typing import Options
+from mergefall.typing import Dict, Options
 from sb3_contrib import MaskablePPO
 
 from mergefall_training.learn.run import Config
@@ -117,7 +117,7 @@ class Learner(sb3.Learner):
         self.model.teachers.check(self.model.env.reset())
         self.model.env.seed(self.config.first_seed)
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         return super().state() | {"teachers": [self.model.teachers.gap, self.model.teachers.gap_of]}
 
     def restore(self, step: int, state: Options) -> None:

@@ -9,9 +9,8 @@ import numpy as np
 from mergefall.checks import in_place
 from mergefall.games import board_of, take
 from mergefall.threads import share
-from mergefall.typing import Observation
+from mergefall.typing import Array, Bools, Floats, Observation
 from mergefall_baselines.registry import player_of, without_memory
-from numpy.typing import NDArray
 
 from mergefall_training.learn.run import Config
 from mergefall_training.play.workers import task
@@ -49,7 +48,7 @@ class Teachers:
         """The index of the teacher at a step."""
         return min(int(len(self.jobs) * step / self._timesteps), len(self.jobs) - 1)
 
-    def targets(self, observations: Observation, masks: NDArray[np.bool_], step: int) -> NDArray[np.float32]:
+    def targets(self, observations: Observation, masks: Bools, step: int) -> Array:
         """The targets of a batch by the teacher at a step, float32[n, actions]."""
         values = self.values(observations, step)
         of_boards, teacher = gaps(values), self.number_at(step)
@@ -58,7 +57,7 @@ class Teachers:
             self.gap, self.gap_of = kept * self.gap + (1 - kept) * float(np.median(of_boards)), teacher
         return soft_targets(values, masks, self.temperature)
 
-    def values(self, observations: Observation, step: int) -> NDArray[np.float64]:
+    def values(self, observations: Observation, step: int) -> Floats:
         """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
         players, count = self._players[self.number_at(step)], len(board_of(observations))
         rows, found = np.array_split(np.arange(count), min(len(players), count)), {}
@@ -82,7 +81,7 @@ class Teachers:
                 job.player.values(take(observations, slice(1)))
 
 
-def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def gaps(values: Floats) -> Floats:
     """The differences between the best and the second-best finite value of each row of float64[n, actions].
 
     Rows with fewer than two finite values are left out.
@@ -92,7 +91,7 @@ def gaps(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return best[there] - second[there]
 
 
-def soft_targets(values: NDArray[np.float64], legal: NDArray[np.bool_], temperature: float) -> NDArray[np.float32]:
+def soft_targets(values: Floats, legal: Bools, temperature: float) -> Array:
     """softmax(values / temperature) of each row of float64[n, actions], as float32; 0 for an illegal action.
 
     A row whose legal values are all −∞ is uniform over the legal actions.

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 from mergefall.checks import boolean, integer, known, number
-from mergefall.typing import Arrays, Options
+from mergefall.typing import Arrays, Dict, Options
 
 from mergefall_training.files import differences
 from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
@@ -64,7 +64,7 @@ def run_or_model(name: str, value: Any) -> None:
         raise ValueError(f"{name} is {value!r}; expected a run folder or a model file")
 
 
-def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> dict[str, Any]:
+def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> Dict:
     """The state in the last checkpoint of the run folder `warm_start`.
 
     Raises ValueError if that run has another algorithm or environment, or if the hyper-parameters `alike` differ.
@@ -92,11 +92,11 @@ class Learner:
         """The model's arrays, as `Run.evaluate` takes them."""
         raise NotImplementedError
 
-    def network(self) -> dict[str, Any]:
+    def network(self) -> Dict:
         """The rest of the model, JSON types, for the algorithm's `player`."""
         raise NotImplementedError
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         """Everything that the rest of the run depends on."""
         raise NotImplementedError
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
@@ -14,11 +13,10 @@ from mergefall import __version__
 from mergefall.checks import choice, integer
 from mergefall.imports import strings_in
 from mergefall.tetris.keys.game import STEPS_PER_SECOND
-from mergefall.typing import Options
+from mergefall.typing import Array, FilePath, Ints, Options
 from mergefall_baselines import Player
 from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import player_of
-from numpy.typing import NDArray
 
 from mergefall_training.play.match import Match
 from mergefall_training.play.records import (
@@ -145,7 +143,7 @@ class Evaluation:
         return self.headline in ("wins", "won")
 
     @property
-    def results(self) -> NDArray[Any]:
+    def results(self) -> Array:
         """The headline figure of each game: int64[episodes]; for wins 1 or 0; float64 for matches, a draw is a half."""
         if self.headline == "wins":
             return (self.max_tiles >= self.header.env_kwargs["goal"]).astype(np.int64)
@@ -168,12 +166,12 @@ class Evaluation:
         return {episode.seed for episode in self.episodes}
 
     @property
-    def scores(self) -> NDArray[np.int64]:
+    def scores(self) -> Ints:
         """Final scores: int64[episodes]."""
         return np.array([episode.score for episode in self.episodes], dtype=np.int64)
 
     @property
-    def max_tiles(self) -> NDArray[np.int64]:
+    def max_tiles(self) -> Ints:
         """Largest tile of each game: int64[episodes]; empty for Tetris."""
         return np.array([e.max_tile for e in self.episodes if isinstance(e, Game2048Episode)], dtype=np.int64)
 
@@ -220,7 +218,7 @@ class Evaluation:
         return ratio(self.results, other.results, confidence=confidence)
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str]) -> Evaluation:
+    def read(cls, path: FilePath) -> Evaluation:
         """The evaluation in a file that `evaluate` or `compare` wrote; raises ValueError if it is none or damaged."""
         header, episodes = read_records(path)
         if not episodes:
@@ -293,7 +291,7 @@ def evaluate(
     seed: int = 0,
     env_kwargs: Options | None = None,
     workers: int | None = None,
-    out: str | os.PathLike[str] | None = None,
+    out: FilePath | None = None,
     *,
     max_episode_steps: int | None = None,
     adversary: Options | None = None,

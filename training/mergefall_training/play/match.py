@@ -15,7 +15,7 @@ from gymnasium.error import Error as GymnasiumError
 from mergefall.checks import integer, known, near
 from mergefall.games import ENVIRONMENTS, NO_RULES
 from mergefall.imports import load
-from mergefall.typing import Environment, Options
+from mergefall.typing import Dict, Environment, Options
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_of
 
@@ -37,9 +37,9 @@ class Match:
     """
 
     env_id: str
-    env_kwargs: dict[str, Any] = field(default_factory=dict)
+    env_kwargs: Dict = field(default_factory=dict)
     max_episode_steps: int | None = None
-    adversary: dict[str, Any] | None = None
+    adversary: Dict | None = None
     max_pieces: int | None = None
 
     def __post_init__(self) -> None:
@@ -81,12 +81,12 @@ class Match:
             max_pieces=max_pieces,
         )
 
-    def said(self) -> dict[str, Any]:
+    def said(self) -> Dict:
         """The fields of a match by name, for what else has them."""
         return {one.name: getattr(self, one.name) for one in fields(Match)}
 
     @property
-    def game_kwargs(self) -> dict[str, Any]:
+    def game_kwargs(self) -> Dict:
         """The environment's arguments without those that leave the game as it is: shaping, and how it is shown."""
         return {name: value for name, value in self.env_kwargs.items() if name not in NO_RULES}
 

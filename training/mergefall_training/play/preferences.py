@@ -11,11 +11,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from mergefall.games import batch_of_one, game_of
-from mergefall.typing import Observation, Options
+from mergefall.typing import Array, Floats, Observation, Options
 from mergefall.wrappers import ViewObservation
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import OfPredictor, check_values
-from numpy.typing import NDArray
 
 VIEWS = ("flat", "planes")  # of `mergefall.wrappers`
 
@@ -32,11 +31,11 @@ class PreferringPlayer(Player):
         # The random player knows which actions are legal: it values them 0 and the others −∞.
         self._any = make(f"{game_of(env_id).name}/random").with_rules(rules)
 
-    def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
+    def preferences(self, observation: Observation) -> Array:
         """Preferences float[n, actions] of all actions, legal or not, for a batch of observations."""
         raise NotImplementedError
 
-    def values(self, observation: Observation, state: Any = None) -> NDArray[np.float64]:
+    def values(self, observation: Observation, state: Any = None) -> Floats:
         """The preferences float64[n_actions], −∞ if illegal; float64[n, n_actions] for a batch."""
         legal = self._any.values(observation)
         if not len(legal):
@@ -47,7 +46,7 @@ class PreferringPlayer(Player):
         return values
 
 
-def preferences_of(policy: Any, observation: Observation) -> NDArray[np.floating[Any]]:
+def preferences_of(policy: Any, observation: Observation) -> Array:
     """Q-values or log-probabilities float[n, actions] of a policy of Stable-Baselines3, for a batch of observations."""
     torch = sys.modules["torch"]  # with a policy comes PyTorch; players need no extra
     tensors, _ = policy.obs_to_tensor(observation)
@@ -71,7 +70,7 @@ class ModelPlayer(PreferringPlayer):
         self.policy, self._views = policy, views
         policy.set_training_mode(False)
 
-    def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
+    def preferences(self, observation: Observation) -> Array:
         for view in self._views:
             observation = view(observation)
         if isinstance(space := self.policy.observation_space, Mapping):  # in a match without the opponent's board

@@ -21,10 +21,10 @@ import numpy as np
 from mergefall.checks import choice, integer, number
 from mergefall.games import game_of
 from mergefall.text import Verdict, action_names, canonical, in_words, position, prompt, read_answer
-from mergefall.typing import Observation, Options
+from mergefall.typing import Dict, Floats, Observation, Options
 from mergefall_baselines import Player
 from mergefall_baselines.player import Step, chosen_by, steps
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.match import Match, environment
@@ -38,7 +38,7 @@ EQUAL = 1e-9  # a value that is less than the best one by no more than this shar
 SPLITS = ("train", "test")
 
 
-def move_rewards(values: ArrayLike) -> NDArray[np.float64]:
+def move_rewards(values: ArrayLike) -> Floats:
     """The rewards of moves, float64[…, actions], from a player's values; −∞ marks illegal and fatal moves.
 
     >>> move_rewards([3, 1, 2, -np.inf])
@@ -71,7 +71,7 @@ class Puzzle:
 
     id: str
     env_id: str
-    env_kwargs: dict[str, Any]
+    env_kwargs: Dict
     position: str
     prompt: str
     mask: list[int]
@@ -129,7 +129,7 @@ def puzzles(
     return _drawn(judging, split, (low, high), longest, afterstates, seed)
 
 
-def default_judge(env_id: str, env_kwargs: Options) -> dict[str, Any]:
+def default_judge(env_id: str, env_kwargs: Options) -> Dict:
     """The judge of an environment, as a mapping of `player` and options."""
     if in_words(game_of(env_id)).name == "tetris":
         return {"player": "tetris/two-tetrad", "heuristic": "bcts"}

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import inspect
 import json
-import os
 import sys
 import zlib
 from collections.abc import Mapping
@@ -25,10 +24,9 @@ from mergefall.checks import MOST_COUNTED, in_place
 from mergefall.games import games
 from mergefall.imports import imported, inert, is_import, name_of, strings_in
 from mergefall.library import origin
-from mergefall.typing import Array, Options
+from mergefall.typing import Array, Dict, FilePath, Options
 from mergefall_baselines.player import title, title_of
 from mergefall_baselines.registry import added
-from numpy.typing import NDArray
 
 from mergefall_training.files import LineFile, in_places, made, model_file, read_lines
 from mergefall_training.play.match import Match
@@ -134,7 +132,7 @@ class Header(Match):
     """
 
     player: str
-    options: dict[str, Any]
+    options: Dict
     package: str
     code: dict[str, str] = field(default_factory=dict)
 
@@ -153,11 +151,11 @@ class Header(Match):
         opponent = self.env_kwargs.get("opponent")
         return self.title if opponent is None else printable(f"{self.title} against {title_of(opponent)}")
 
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Dict:
         """The fields by name, but for what version 0.1.0 had not: a cap in pieces and code, where there is none."""
         return {name: value for name, value in asdict(self).items() if name not in ("code", "max_pieces") or value}
 
-    def first_line(self) -> dict[str, Any]:
+    def first_line(self) -> Dict:
         """The header as the first line of a file."""
         who = {"format": FORMAT, "version": VERSION, "player": self.player, "options": self.options}
         return who | {name: value for name, value in self.content().items() if name != "adversary" or value is not None}
@@ -174,14 +172,12 @@ def header_from(record: Options) -> Header:
     return made(Header, content)
 
 
-def checksum(header: Header, record: Mapping[str, Any]) -> str:
+def checksum(header: Header, record: Options) -> str:
     """The checksum of a record without its field `checksum`, in a file with this header: 16 hexadecimal digits."""
     return hashlib.sha256(json.dumps([header.content(), dict(record)], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def played(
-    seed: int, actions: Array, length: int, terminated: Any, seconds: float, figures: Mapping[str, Any]
-) -> Episode:
+def played(seed: int, actions: Array, length: int, terminated: Any, seconds: float, figures: Options) -> Episode:
     """The episode of a game that was played: its actions, or the first `RECORDED` of them, and its figures."""
     record = {"seed": seed, "length": length, "terminated": bool(terminated), "seconds": seconds}
     return episode_from(record | {name: int(figures[name]) for name in figures} | {"actions": text_of(actions)})
@@ -198,7 +194,7 @@ def text_of(actions: Array) -> str:
     return base64.b64encode(zlib.compress(content, 9)).decode()
 
 
-def actions_of(text: Any, length: int) -> NDArray[np.uint16]:
+def actions_of(text: Any, length: int) -> Array:
     """The actions in a record of a game with `length` actions: uint16, at most `RECORDED`. Raises ValueError."""
     count = min(length, RECORDED)
     with in_place("the actions cannot be read", (ValueError, TypeError, zlib.error)):
@@ -212,7 +208,7 @@ def actions_of(text: Any, length: int) -> NDArray[np.uint16]:
 # -- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, Any]]]:
+def read_header(path: FilePath) -> tuple[Header, list[Dict]]:
     """The header of a file and its records as they are written, one for each complete line from the second on.
 
     Raises ValueError if there is no such file, if it is damaged, or if it names anything to import or run
@@ -226,7 +222,7 @@ def read_header(path: str | os.PathLike[str]) -> tuple[Header, list[dict[str, An
         return header_from(records[0] if records else {}), records[1:]
 
 
-def read_records(path: str | os.PathLike[str]) -> tuple[Header, list[Episode]]:
+def read_records(path: FilePath) -> tuple[Header, list[Episode]]:
     """The header and the episodes of a file, sorted by seed; a torn last line is left out. Raises as `read_header`.
 
     If the file and the run folder of its agent were moved or copied together, the header names the new place.
@@ -247,7 +243,7 @@ def place_of(header: Header, path: Path) -> str:
     return next((place.as_posix() for place in places if place.exists()), header.player)
 
 
-def add_episode(episodes: dict[int, Episode], record: Mapping[str, Any]) -> Episode:
+def add_episode(episodes: dict[int, Episode], record: Options) -> Episode:
     """The episode of a file's record, which is added to `episodes` by its seed.
 
     Raises ValueError if the record is none, and if its seed is there already.
@@ -271,7 +267,7 @@ class RecordFile(LineFile):
     Raises ValueError as `LineFile`, and for a file of another run: another header, or other code of the user's.
     """
 
-    def __init__(self, path: str | os.PathLike[str], header: Header) -> None:
+    def __init__(self, path: FilePath, header: Header) -> None:
         self.episodes: dict[int, Episode] = {}
         super().__init__(path, "episodes", header.first_line(), partial(add_episode, self.episodes))
 
@@ -289,7 +285,7 @@ class RecordFile(LineFile):
         super().check(asdict(header), asdict(ours))
 
 
-def same_player(player: str, options: Mapping[str, Any], header: Header) -> bool:
+def same_player(player: str, options: Options, header: Header) -> bool:
     """Whether a player is the one of a header. A trained agent is known by its checksum, wherever its folder is."""
     return dict(options) == header.options and (player == header.player or "checksum" in options)
 

@@ -13,7 +13,8 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from mergefall.typing import Floats
+from numpy.typing import ArrayLike
 
 CONFIDENCE = 0.95
 # Resampled values (8 bytes each) in memory at a time; larger resamples are split into chunks.
@@ -73,7 +74,7 @@ def percent(share: float) -> str:
     return f"{share:.0%}"
 
 
-def interquartile_mean(samples: ArrayLike, *, axis: int = -1) -> NDArray[np.float64]:
+def interquartile_mean(samples: ArrayLike, *, axis: int = -1) -> Floats:
     """Mean of the middle half: the mean without the lowest and the highest ``floor(n / 4)`` samples.
 
     A lucky game moves it far less than the mean, and it is far less noisy than the median (Agarwal et al. 2021).
@@ -127,7 +128,7 @@ def ratio(a: ArrayLike, b: ArrayLike, *, confidence: float = CONFIDENCE) -> Esti
     Estimate(value=3.0, low=3.0, high=3.0)
     """
 
-    def share(a: NDArray[np.float64], b: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    def share(a: Floats, b: Floats, axis: int) -> Floats:
         # The share, because quantiles between two infinite ratios do not exist, but those between two shares of 1 do.
         mean_a, mean_b = a.mean(axis), b.mean(axis)
         with np.errstate(invalid="ignore"):
@@ -145,7 +146,7 @@ def rate(total: ArrayLike, units: ArrayLike) -> Estimate:
     """
     total, units = np.asarray(total, np.float64), np.asarray(units, np.float64)
 
-    def share(games: NDArray[np.float64], axis: int) -> NDArray[np.float64]:
+    def share(games: Floats, axis: int) -> Floats:
         chosen = games.astype(np.int64)
         with np.errstate(invalid="ignore", divide="ignore"):
             return total[chosen].sum(axis) / units[chosen].sum(axis)
@@ -231,7 +232,7 @@ _SAMPLES = 4000  # of ratings
 _CLOSE, _STEPS = 1e-6, 100  # Elo points; steps, of one or two factors of e each where ratings are far apart
 
 
-def bradley_terry(points: ArrayLike) -> NDArray[np.float64]:
+def bradley_terry(points: ArrayLike) -> Floats:
     """Ratings in Elo points, with mean 0, that make the results of matches most likely.
 
     A player rated r points above another one wins with odds of 10^(r/400) (Bradley & Terry, Biometrika 39, 1952).

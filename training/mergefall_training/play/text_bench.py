@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from itertools import islice
@@ -14,7 +13,7 @@ from mergefall.checks import integer
 from mergefall.games import game_of
 from mergefall.imports import name_of
 from mergefall.text import rules_text
-from mergefall.typing import Options
+from mergefall.typing import Dict, FilePath, Options
 from mergefall_baselines.player import title
 from mergefall_baselines.registry import player_of
 
@@ -26,7 +25,7 @@ from mergefall_training.play.statistics import bootstrap, percent, wilson
 from mergefall_training.play.tables import Cell, Table
 from mergefall_training.progress import progress_bar
 
-REFERENCES: dict[str, tuple[dict[str, Any], ...]] = {
+REFERENCES: dict[str, tuple[Dict, ...]] = {
     "2048": ({"player": "2048/greedy"}, {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}),
     "tetris": ({"player": "tetris/dellacherie"}, {"player": "tetris/bcts"}, {"player": "tetris/two-tetrad"}),
 }
@@ -45,7 +44,7 @@ def bench_text(
     afterstates: bool = False,
     seed: int = 0,
     references: Sequence[Any] | None = None,
-    out: str | os.PathLike[str] | None = None,
+    out: FilePath | None = None,
     progress: bool = True,
 ) -> Table:
     """Ask a function for its move in test puzzles; returns a table of what it and some players earn.
@@ -112,14 +111,14 @@ def _answers(
     function: Callable[[Any], Any],
     tests: list[Puzzle],
     batch: int | None,
-    out: str | os.PathLike[str] | None,
-    header: dict[str, Any],
+    out: FilePath | None,
+    header: Dict,
     progress: bool,
 ) -> dict[str, str]:
     """The answers by the puzzles' ids: those of the file `out`, and those that the function gives now."""
     answers: dict[str, str] = {}
 
-    def read(record: dict[str, Any]) -> None:
+    def read(record: Dict) -> None:
         if not all(isinstance(record.get(name), str) for name in ("id", "answer")):
             raise ValueError(f"expected a record with id and answer; found {str(record)[:200]}")
         answers[record["id"]] = record["answer"]

@@ -6,16 +6,14 @@ lead to its score, its length and its end. The player is not asked: its moves ne
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from mergefall.checks import in_place
 from mergefall.games import game_of
-from mergefall.typing import Array
+from mergefall.typing import Array, Dict, FilePath
 from mergefall_baselines.player import recorded, steps
 
 from mergefall_training.files import within
@@ -42,7 +40,7 @@ class Verdict:
     proven: Episode | None = None
 
 
-def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]:
+def verify(path: FilePath, progress: bool = True) -> list[Verdict]:
     """Verify a file of episodes: one verdict for each record, in the file's order, a torn last line among them.
 
     Raises ValueError if the file is none, or if its header or its lines cannot be read.
@@ -58,13 +56,13 @@ def verify(path: str | os.PathLike[str], progress: bool = True) -> list[Verdict]
     return verify_file(path, progress)[1]
 
 
-def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[Header, list[Verdict]]:
+def verify_file(path: FilePath, progress: bool = True) -> tuple[Header, list[Verdict]]:
     """The header of a file of episodes, and the verdicts of `verify`, from one reading."""
     path = Path(path)
     header, records = read_header(path)
     with in_place(f"{path}, line 1"):
         game_of(header.env_id)
-        unshaped: dict[str, Any] = header.said() | {"env_kwargs": header.game_kwargs}
+        unshaped: Dict = header.said() | {"env_kwargs": header.game_kwargs}
         Match.read(**unshaped)
     verdicts: list[Verdict] = []
     games: list[tuple[int, Episode]] = []
@@ -88,7 +86,7 @@ def verify_file(path: str | os.PathLike[str], progress: bool = True) -> tuple[He
     return header, sorted(verdicts, key=lambda verdict: verdict.line)
 
 
-def _read(header: Header, record: dict[str, Any], episodes: dict[int, Episode]) -> Episode:
+def _read(header: Header, record: Dict, episodes: dict[int, Episode]) -> Episode:
     """The episode of a record, which is added to `episodes`. Raises ValueError for a record that cannot hold."""
     content = {name: value for name, value in record.items() if name != "checksum"}
     if record.get("checksum") != checksum(header, content):

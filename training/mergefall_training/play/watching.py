@@ -28,11 +28,10 @@ from mergefall.env import ARROWS as ARROW_CODES
 from mergefall.games import game_of, games
 from mergefall.imports import import_extra
 from mergefall.text import action_names
-from mergefall.typing import Options
+from mergefall.typing import Bytes, Dict, Options
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import chosen_by, recorded, steps
 from mergefall_baselines.registry import player_of
-from numpy.typing import NDArray
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
@@ -52,7 +51,7 @@ GAP = 16  # pixels between two pictures
 NARROW = 26  # columns that text beside a board needs
 
 
-def side_by_side(pictures: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+def side_by_side(pictures: Sequence[Bytes]) -> Bytes:
     """Pictures in a row, as one: uint8[height, width, 3]."""
     widths = [picture.shape[1] for picture in pictures]
     page = np.full((max(map(len, pictures)), sum(widths) + GAP * (len(widths) - 1), 3), PAGE, np.uint8)
@@ -198,7 +197,7 @@ class Show:
         """The environment of the game, with its adversary."""
         return self.header.make(render_mode=render_mode)
 
-    def moves(self, env: gym.Env[Any, Any]) -> Iterator[dict[str, Any]]:
+    def moves(self, env: gym.Env[Any, Any]) -> Iterator[Dict]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
         choose = recorded(self.actions) if self.player is None else chosen_by(self.player, self.seed)
         for moves, step in enumerate(steps(env, self.seed, choose)):
@@ -215,9 +214,9 @@ def figures_of(info: Options) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in names if name in info)
 
 
-def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[dict[str, Any]]]:
+def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[Dict]]:
     """Play games side by side; yields all infos at the start and after each move, until all games are over."""
-    infos: Sequence[dict[str, Any]] = ()
+    infos: Sequence[Dict] = ()
     for step in zip_longest(*(show.moves(env) for show, env in zip(shows, envs, strict=True))):
         infos = [info or last for info, last in zip(step, infos or step, strict=True)]
         yield infos
@@ -287,7 +286,7 @@ def film(shows: Sequence[Show], path: Path, fps: float | None) -> None:
 # -- playing by hand ---------------------------------------------------------------------------------------------------
 
 BY_HAND = "by hand"  # the player's name in records
-ADVISERS: dict[str, dict[str, Any]] = {  # by the game's name
+ADVISERS: dict[str, Dict] = {  # by the game's name
     "2048": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 3},
     "keys": {"player": "tetris/keys", "of": {"player": "tetris/two-tetrad", "heuristic": "bcts"}},
 }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
@@ -23,7 +22,7 @@ import numpy as np
 from mergefall import __version__
 from mergefall.checks import choice, number
 from mergefall.games import game_of
-from mergefall.typing import Options
+from mergefall.typing import Dict, FilePath, Options
 from mergefall.weighted import weights_of, with_weights
 from mergefall_baselines import Player, make
 from mergefall_baselines.registry import player_of
@@ -71,7 +70,7 @@ def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
         return
     trials: dict[str, WeightTrial] = {}
 
-    def read(record: dict[str, Any]) -> None:
+    def read(record: Dict) -> None:
         trial = made(WeightTrial, record)
         for name, weight in trial.weights.items():
             number(name, weight)
@@ -98,7 +97,7 @@ def tune(
     by: str | None = None,
     only: Sequence[str] | None = None,
     workers: int = 1,
-    out: str | os.PathLike[str] | None = None,
+    out: FilePath | None = None,
     progress: bool = True,
 ) -> Tuning:
     """Tune the heuristic of the player `make(player, **options)`, or of its option `of`, from its own weights on.

@@ -17,11 +17,10 @@ from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import known, number
 from mergefall.games import concatenate
 from mergefall.library import recorded
-from mergefall.typing import Array, Environment, Info, Observation, Options
+from mergefall.typing import Array, Dict, Environment, Info, Observation, Options, Words
 from mergefall.wrappers import VectorWrapper
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_under
-from numpy.typing import NDArray
 
 Spec = str | Options | Player  # a name, a mapping of a player and its options, or a player
 
@@ -51,7 +50,7 @@ def adversary(env: Environment, player: Spec, rate: float = 1.0) -> Any:
     return (VectorAdversary if isinstance(env.unwrapped, VectorEnv) else Adversary)(env, player, rate)
 
 
-def arguments(given: Options) -> dict[str, Any]:
+def arguments(given: Options) -> Dict:
     """All arguments of `adversary` but `env`: the given ones and the defaults. Raises ValueError for other ones.
 
     >>> arguments({"player": "2048/minimax"})
@@ -63,7 +62,7 @@ def arguments(given: Options) -> dict[str, Any]:
     return {"player": given["player"], "rate": given.get("rate", 1.0)}
 
 
-def turned(player: Player, rules: Any, states: Array, boards: Array, actions: Array) -> NDArray[np.uint64]:
+def turned(player: Player, rules: Any, states: Array, boards: Array, actions: Array) -> Words:
     """Random streams uint64[n] that make the games draw next what leaves `player` least.
 
     `states` uint64[n, words] are the games before the `actions` int64[n], which leave the afterstates `boards`

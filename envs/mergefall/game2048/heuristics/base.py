@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mergefall import checks
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.rules import MAX_RANK, checked_ranks
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Kernel, Words
 from mergefall.weighted import WeightedSum, dot, write_terms
 
 U = np.uint64
@@ -108,7 +108,7 @@ class Heuristic(WeightedSum):
         values, _ = self._terms(ranks, to_move)
         return float(values) if values.ndim == 0 else values
 
-    def terms(self, ranks: ArrayLike, to_move: bool = False) -> dict[str, Any]:
+    def terms(self, ranks: ArrayLike, to_move: bool = False) -> Dict:
         """The terms by name, unweighted: a float each for one board, float64[n] each for a batch."""
         _, terms = self._terms(ranks, to_move)
         return {name: term if term.ndim else float(term) for name, term in zip(self.term_names, terms, strict=True)}
@@ -117,13 +117,13 @@ class Heuristic(WeightedSum):
         """The two tables for `packed_kernel`, of types and sizes that no weight changes."""
         return NO_TABLE, NO_TABLE
 
-    def value_states(self, states: NDArray[np.uint64], values: NDArray[np.float64], over: NDArray[np.bool_]) -> None:
+    def value_states(self, states: Words, values: Floats, over: Bools) -> None:
         _of_states(self.kernels())(states, self.tables(), self._weights, values, over)
 
-    def of_empty(self, board: NDArray[np.uint8]) -> float:
+    def of_empty(self, board: Bytes) -> float:
         return sum(getattr(self, name) * term for name, term in self.terms(board).items())  # not tile-order's GAME_OVER
 
-    def _terms(self, ranks: ArrayLike, to_move: bool) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _terms(self, ranks: ArrayLike, to_move: bool) -> tuple[Floats, Floats]:
         """(the value of each board, the terms [terms, …]) of one board or a batch, checked."""
         boards = checks.array("ranks", ranks, "(rows, cols) or (n, rows, cols)")
         if boards.ndim not in (2, 3):

@@ -8,13 +8,12 @@ from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.checks import integer, known
 from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.heuristics.prairie_kernels import TERMS, combine, fill_tables, terms_of_cells, value_of_packed
 from mergefall.game2048.rules import MAX_RANK
-from mergefall.typing import Array
+from mergefall.typing import Array, Dict, Floats
 from mergefall.weighted import Terms
 
 
@@ -94,7 +93,7 @@ class PrairieFire(Heuristic):
                 current = weights
         return replace(self, stages=(), **current)
 
-    def weight_vector(self) -> NDArray[np.float64]:
+    def weight_vector(self) -> Floats:
         """The rank at which each stage begins (the base: 0) and its weights, float64[14·(1 + stages)]."""
         vector: list[float] = []
         for rank in (0, *(rank for rank, _ in self.stages)):
@@ -105,7 +104,7 @@ class PrairieFire(Heuristic):
     def tables(self) -> tuple[Array, ...]:
         return _tables()
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Dict:
         return super().to_json() | {"stages": [[rank, dict(weights)] for rank, weights in self.stages]}
 
 

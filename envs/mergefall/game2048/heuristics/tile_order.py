@@ -7,14 +7,13 @@ from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.checks import boolean
 from mergefall.game2048.board import UP, legal_mask, slide
 from mergefall.game2048.heuristics.base import Heuristic, filled
 from mergefall.game2048.packed import BYTES, LINE, NIBBLE_PER_BYTE, TOP_BIT_PER_BYTE, U, mirror, transpose
 from mergefall.kernels import kernel
-from mergefall.typing import Array
+from mergefall.typing import Array, Floats
 from mergefall.weighted import Terms, check_weight, dot
 
 GAME_OVER = -9_999_999_999.0
@@ -258,7 +257,7 @@ class TileOrder(Heuristic):
         boolean("strict of tile-order", self.strict)
         boolean("distinct of tile-order", self.distinct)
 
-    def weight_vector(self) -> NDArray[np.float64]:
+    def weight_vector(self) -> Floats:
         """The four weights, then `strict` and `distinct` as 0 or 1, then `corner`: float64[7]."""
         return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 

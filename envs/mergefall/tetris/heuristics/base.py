@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mergefall import checks
 from mergefall.kernels import kernel, unowned
@@ -20,7 +20,7 @@ from mergefall.tetris import game
 from mergefall.tetris.field import copy, place, put, read_board
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import Placement, checked_cells
-from mergefall.typing import Kernel
+from mergefall.typing import Bools, Bytes, Dict, Floats, Kernel, Words
 from mergefall.weighted import Terms, WeightedSum, dot, no_terms, write_terms
 
 U = np.uint64
@@ -138,10 +138,10 @@ class Heuristic(WeightedSum):
         """
         return kernels_of(cls.recipe, clears)
 
-    def value_states(self, states: NDArray[np.uint64], values: NDArray[np.float64], over: NDArray[np.bool_]) -> None:
+    def value_states(self, states: Words, values: Floats, over: Bools) -> None:
         _of_states(self.kernels().board)(states, self._weights, values, over)
 
-    def of_empty(self, board: NDArray[np.uint8]) -> float:
+    def of_empty(self, board: Bytes) -> float:
         return self.board(board)
 
     def __call__(self, placement: Placement) -> float:
@@ -171,7 +171,7 @@ class Heuristic(WeightedSum):
         values = sum(others, first)  # in the order of the kernels
         return values if np.ndim(values) else float(values)
 
-    def board_terms(self, boards: ArrayLike) -> dict[str, Any]:
+    def board_terms(self, boards: ArrayLike) -> Dict:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
         terms, names = self._of_boards(boards), self.of_board.names
         found = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
@@ -192,7 +192,7 @@ class Heuristic(WeightedSum):
         found.append((self.of_board.names, self._of_boards(board)))
         return [dict(zip(names, map(float, terms), strict=True)) for names, terms in found]
 
-    def _of_boards(self, boards: ArrayLike) -> NDArray[np.float64]:
+    def _of_boards(self, boards: ArrayLike) -> Floats:
         """The terms float64[k] of a board, float64[n, k] of a batch."""
         array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
         if array.ndim not in (2, 3):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from mergefall.env import ARROWS, GameEnv
 from mergefall.tetris.env import PieceGame
 from mergefall.tetris.keys.render import Canvas
 from mergefall.tetris.keys.rules import KEYS, Rules
+from mergefall.typing import Dict
 
 _PRESSED = dict(zip(ARROWS, ("clockwise", "right", "soft drop", "left"), strict=True))
 _PRESSED |= {ord("x"): "clockwise", ord("z"): "counterclockwise", ord("a"): "half turn"}
@@ -140,7 +141,7 @@ class TetrisKeysEnv(PieceGame, GameEnv):
     - v0: first version.
     """
 
-    metadata: ClassVar[dict[str, Any]] = GameEnv.metadata | {"render_fps": 60}
+    metadata: ClassVar[Dict] = GameEnv.metadata | {"render_fps": 60}
     title = "Tetris by keys · mergefall"
     rules_type, canvas_type = Rules, Canvas
 

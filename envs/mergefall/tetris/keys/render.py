@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.tetris import render
 from mergefall.tetris.field import fall
@@ -13,6 +12,7 @@ from mergefall.tetris.game import ATTACK, BACK_TO_BACK, COLUMNS, COMBO, HOLD, LI
 from mergefall.tetris.keys import game
 from mergefall.tetris.keys.game import CLEARS, STORAGE, place_of
 from mergefall.tetris.srs import SHAPES
+from mergefall.typing import Words
 
 ABOVE = 2  # rows above the field that are shown: those in which pieces appear
 
@@ -20,7 +20,7 @@ ABOVE = 2  # rows above the field that are shown: those in which pieces appear
 class Canvas(render.Canvas):
     """Draws one game, and remembers the colours of its cells, and what the last lock cleared, from the keys played."""
 
-    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+    def paint(self, state: Words, action: int | None) -> None:
         """Colour the cells that lock when a key is about to be played in `state`; None: `state` is a new one."""
         if action is None:
             return self._forget()
@@ -35,7 +35,7 @@ class Canvas(render.Canvas):
             rises = int(state[PENDING])
             self._fills = np.concatenate([self._fills[rises:], np.zeros_like(self._fills[:rises])])
 
-    def scene(self, state: NDArray[np.uint64]) -> render.Scene:
+    def scene(self, state: Words) -> render.Scene:
         """The scene of a state; cells without a known colour are grey."""
         rules, top = self._rules, STORAGE - ABOVE
         piece, shape, column, y = _place(state)
@@ -66,7 +66,7 @@ class Canvas(render.Canvas):
         self._clear = ""
 
 
-def _place(state: NDArray[np.uint64]) -> tuple[Any, Any, Any, Any]:
+def _place(state: Words) -> tuple[Any, Any, Any, Any]:
     """The falling piece: (piece, shape, column, y)."""
     piece, (rotation, column, y) = queued(state, 0), place_of(state)
     return piece, SHAPES[piece, rotation], column, y

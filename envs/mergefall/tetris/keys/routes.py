@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import copy, fall
@@ -21,6 +20,7 @@ from mergefall.tetris.keys.game import HARD_DROP, HOLD_KEY, SOFT_DROP, act, appe
 from mergefall.tetris.reach import KICKED, TURNED, search
 from mergefall.tetris.reach import new_work as new_places
 from mergefall.tetris.srs import SHAPES
+from mergefall.typing import Ints, Words
 
 U = np.uint64
 PLACES = 4 * 16 * 64  # rotations, columns, rows
@@ -34,11 +34,11 @@ FALLING = LOWEST + 1 - ROTATION  # words of a state that describe the falling pi
 class Work(NamedTuple):
     """The memory of a search; `new_work` makes one."""
 
-    nodes: NDArray[np.uint64]  # [n, FALLING], the falling piece of each node, in the order of their discovery
-    came: NDArray[np.int64]  # of each node, 16 · the node before it + the key
-    seen: NDArray[np.int64]  # by place and spin, the last search that came there
-    ends: NDArray[np.int64]  # by goal, 2¹⁶ · the last search that reached it + the node it did so from
-    searches: NDArray[np.int64]  # [1], how many there were
+    nodes: Words  # [n, FALLING], the falling piece of each node, in the order of their discovery
+    came: Ints  # of each node, 16 · the node before it + the key
+    seen: Ints  # by place and spin, the last search that came there
+    ends: Ints  # by goal, 2¹⁶ · the last search that reached it + the node it did so from
+    searches: Ints  # [1], how many there were
 
 
 def new_work() -> Work:
@@ -152,7 +152,7 @@ def find(state, held, goal, trial, work, route):
     return 0
 
 
-def keys_to(state: NDArray[np.uint64], held: int, place: tuple[int, int, int]) -> list[int]:
+def keys_to(state: Words, held: int, place: tuple[int, int, int]) -> list[int]:
     """The keys to a place at rest (shape, column, y) in a state of the game by placements, without gravity.
 
     None if there is no way. `held` says whether the piece is exchanged first.

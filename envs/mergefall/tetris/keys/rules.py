@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.checks import MOST_COUNTED, integer, known, made_of, number
 from mergefall.rules import argument, no_faults
@@ -23,7 +22,7 @@ from mergefall.tetris.keys.game import LEVEL_LINES, MOST_WAITING, ONE, STORAGE, 
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST, MOST_COLS, MOST_ROWS, PieceRules, Word
 from mergefall.tetris.srs import SHAPES
-from mergefall.typing import Array
+from mergefall.typing import Array, Bools, Dict, Ints, Options, Words
 
 KEYS = ("wait", "left", "right", "clockwise", "counterclockwise", "soft drop", "hard drop", "hold", "half turn")
 STATUS_SCALES = np.array([1, 2, ONE, 1024, 256, MOST_ROWS, 16, 1, 16, TOP_LEVEL])  # for `view`
@@ -101,14 +100,14 @@ class Rules(PieceRules):
         status = gym.spaces.Box(*self._ranges["status"], dtype=np.int64)
         return gym.spaces.Dict({**super().observation_space().spaces, "place": place, "status": status})
 
-    def _start(self, given: dict[str, Any]) -> NDArray[np.uint64]:
+    def _start(self, given: Dict) -> Words:
         start = super()._start(given)
         drawn = [self.piece_id("piece", given["piece"])] if "piece" in given else self.piece_set.drawn
         if not all(is_free(start[1:], piece, 0, (self.cols - WIDTHS[piece, 0]) // 2, self.rows) for piece in drawn):
             raise ValueError("board has filled cells where pieces appear; expected none in the rows above the field")
         return start
 
-    def afterstates(self, states: NDArray[np.uint64]) -> tuple[Array, ...]:
+    def afterstates(self, states: Words) -> tuple[Array, ...]:
         """What each key leads to in n games, with the time that passes: (boards, rewards, legal, fatal).
 
         Boards uint8[n, keys, rows + 4, cols], rewards float64[n, keys]; legal (the masks) and fatal bool[n, keys].
@@ -161,7 +160,7 @@ class Rules(PieceRules):
         return super().words | fixed | {at: Word(name, 0, high, says) for at, (name, high, says) in free.items()}
 
     @cached_property
-    def _ranges(self) -> dict[str, NDArray[np.int64]]:
+    def _ranges(self) -> dict[str, Ints]:
         """The lowest and the highest numbers of `place` and `status` under all rules with these spaces, int64[2, k]."""
         widest = replace(self, lock_delay=MOST_DELAY, lock_resets=MOST_RESETS, hold=True).words
         ranges = [(widest[at].low, widest[at].high) for at in SHOWN]
@@ -172,23 +171,23 @@ class Rules(PieceRules):
     def _parts(self) -> dict[str, tuple[tuple[int, ...], Any, Any]]:
         return super()._parts | {name: (low.shape, low, high) for name, (low, high) in self._ranges.items()}
 
-    def checked(self, observations: Mapping[str, Any]) -> dict[str, Array]:
+    def checked(self, observations: Options) -> dict[str, Array]:
         parts = super().checked(observations)
         no_faults("observation", [self._wall(parts["piece"], *parts["place"].T[: ROW - ROTATION])])
         return parts
 
-    def _misread(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> Any:
+    def _misread(self, parts: dict[str, Array], states: Words) -> Any:
         level = parts["status"][:, -1]
         return chain([("level", level, (level > 1) & (not self.levels), "1 without levels")], self._faults(states))
 
-    def _read(self, parts: dict[str, Array], states: NDArray[np.uint64]) -> None:
+    def _read(self, parts: dict[str, Array], states: Words) -> None:
         super()._read(parts, states)
         states[:, SHOWN] = np.concatenate([parts["place"], parts["status"][:, :-1]], axis=1)
         states[:, game.LINES] = (parts["status"][:, -1] - 1) * LEVEL_LINES
         if self.matches:
             states[:, -self.cols :] = columns_of(parts["opponent"])
 
-    def view(self, kind: str, observations: dict[str, Any]) -> NDArray[np.float32]:
+    def view(self, kind: str, observations: Dict) -> Array:
         parts = self.checked(observations)
         board, falling = parts["board"], np.zeros_like(parts["board"])
         others = [parts["opponent"]] if self.matches else []
@@ -197,7 +196,7 @@ class Rules(PieceRules):
         status = np.minimum(parts["status"] / STATUS_SCALES, 1)
         return self.viewed(kind, np.stack([board, falling, *others], axis=1), parts, status)
 
-    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+    def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         yield from super()._faults(states)
         columns = states[:, game.COLUMNS :]
         full = np.bitwise_and.reduce(columns, axis=1)
@@ -205,7 +204,7 @@ class Rules(PieceRules):
         piece = states[:, QUEUE] & U(game.NIBBLE)
         yield self._wall(*(part.astype(int) for part in (piece, states[:, ROTATION], states[:, COLUMN])))
 
-    def _wall(self, piece: Array, rotation: Array, column: Array) -> tuple[str, Array, NDArray[np.bool_], str]:
+    def _wall(self, piece: Array, rotation: Array, column: Array) -> tuple[str, Array, Bools, str]:
         """The fault of pieces beyond the right wall, as `_faults` yields it."""
         wrong = column + np.array(WIDTHS)[piece, SHAPES[piece, rotation]] > self.cols
         return "column", column, wrong, "a place within the walls"

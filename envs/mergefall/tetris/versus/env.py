@@ -10,7 +10,7 @@ from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys.env import TetrisKeysEnv
 from mergefall.tetris.versus.render import Canvas
 from mergefall.tetris.versus.rules import Rules
-from mergefall.typing import Info
+from mergefall.typing import Dict, Info
 
 
 class Matches(Games):
@@ -98,7 +98,7 @@ class TetrisVersusEnv(Matches, TetrisKeysEnv):
     title = "Tetris versus · mergefall"
     rules_type, canvas_type = Rules, Canvas
 
-    def step(self, action: int) -> tuple[dict[str, Any], float, bool, bool, Info]:
+    def step(self, action: int) -> tuple[Dict, float, bool, bool, Info]:
         """Play one key, and let the opponent play one: (observation, reward, terminated, truncated, info)."""
         action = self.rules.action_index(action)
         self._answer()

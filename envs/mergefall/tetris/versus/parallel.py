@@ -17,14 +17,14 @@ from mergefall.tetris.keys import match
 from mergefall.tetris.seen import Seen
 from mergefall.tetris.versus.env import TetrisVersusEnv
 from mergefall.tetris.versus.rules import Rules
-from mergefall.typing import Info, Observation, Options
+from mergefall.typing import Dict, Info, Observation, Options
 from mergefall.words import stream_from_seed
 
 pettingzoo: Any = import_extra("pettingzoo")
 AGENTS = ("player_0", "player_1")
 
 
-def by_agent(parts: Sequence[Any]) -> dict[str, Any]:
+def by_agent(parts: Sequence[Any]) -> Dict:
     return dict(zip(AGENTS, parts, strict=True))
 
 
@@ -51,7 +51,7 @@ class TetrisParallelEnv(Pictures, pettingzoo.ParallelEnv):
     ({'player_0': 0.0, 'player_1': 0.0}, 1)
     """
 
-    metadata: ClassVar[dict[str, Any]] = TetrisVersusEnv.metadata | {"name": "mergefall_tetris_versus"}
+    metadata: ClassVar[Dict] = TetrisVersusEnv.metadata | {"name": "mergefall_tetris_versus"}
     title, canvas_type = TetrisVersusEnv.title, TetrisVersusEnv.canvas_type
 
     def __init__(self, max_cycles: int | None = None, render_mode: str | None = None, **rules: Any) -> None:
@@ -87,7 +87,7 @@ class TetrisParallelEnv(Pictures, pettingzoo.ParallelEnv):
         self.rules.kernels.look(self._states, np.arange(2), seen, *self.rules.more)
         return self._shown(seen)
 
-    def step(self, actions: dict[str, int]) -> tuple[dict[str, Any], ...]:
+    def step(self, actions: dict[str, int]) -> tuple[Dict, ...]:
         """Play a key for each agent: (observations, rewards, terminations, truncations, infos) by agent."""
         if not self.agents:
             raise ValueError("the match has not begun or is over; call reset")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mergefall.draw import pixels, pygame
 from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys.match import sides
 from mergefall.tetris.keys.render import Canvas as SideCanvas
+from mergefall.typing import Words
 
 
 class Canvas:
@@ -19,12 +17,12 @@ class Canvas:
     def __init__(self, rules: Any) -> None:
         self._sides = SideCanvas(rules), SideCanvas(rules)
 
-    def paint(self, state: NDArray[np.uint64], action: int | None) -> None:
+    def paint(self, state: Words, action: int | None) -> None:
         own, other = sides(state)
         for canvas, side, key in zip(self._sides, (own, other), (action, int(other[OPPONENTS_KEY])), strict=True):
             canvas.paint(side, None if action is None else key)
 
-    def frame(self, state: NDArray[np.uint64], mode: str) -> Any:
+    def frame(self, state: Words, mode: str) -> Any:
         kind = "ansi" if mode == "ansi" else "human"
         left, right = (canvas.frame(side, kind) for canvas, side in zip(self._sides, sides(state), strict=True))
         if mode == "ansi":

@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mergefall.rules import argument
 from mergefall.tetris.game import OVER
 from mergefall.tetris.keys import rules as sides
 from mergefall.tetris.keys.batch import WON
+from mergefall.typing import Bools, Words
 
 
 @dataclass(frozen=True)
@@ -31,19 +31,19 @@ class Rules(sides.Rules):
         own = {one.name: getattr(self, one.name) for one in fields(sides.Rules) if one.name != "reward"}
         return sides.Rules(**own)
 
-    def _blank_states(self, count: int) -> NDArray[np.uint64]:
+    def _blank_states(self, count: int) -> Words:
         return np.concatenate([super()._blank_states(count)] * 2, axis=1)
 
-    def _faults(self, states: NDArray[np.uint64]) -> Iterator[tuple[str, Any, NDArray[np.bool_], str]]:
+    def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         half = states.shape[1] // 2
         yield from super()._faults(states[:, :half])
         yield from super()._faults(states[:, half:])
 
-    def shaped(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def shaped(self, states: Words) -> Words:
         own = states[:, : states.shape[1] // 2].copy()
         own[:, OVER] |= self.observed(states)[1]
         return own
 
-    def turned(self, states: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    def turned(self, states: Words) -> Words:
         """The matches as the opponents see them."""
         return np.roll(states, states.shape[1] // 2, axis=1)

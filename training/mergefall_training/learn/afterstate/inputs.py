@@ -21,10 +21,9 @@ from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Dt10
 from mergefall.tetris.placements import action_of, at_rest, list_placements
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Arrays
+from mergefall.typing import Array, Arrays, Bools, Ints
 from mergefall.weighted import write_terms
 from mergefall.words import popcount
-from numpy.typing import NDArray
 
 U = np.uint64
 F = np.float32
@@ -46,11 +45,11 @@ class Afterstates(NamedTuple):
     Game i has the rows begins[i] to begins[i + 1] - 1; a game that is over has none.
     """
 
-    begins: NDArray[np.int64]  # [n + 1]
-    actions: NDArray[np.int64]  # [m], rising within a game
-    rewards: NDArray[np.float32]  # [m]
-    over: NDArray[np.bool_]  # [m], whether the action is fatal
-    inputs: NDArray[np.float32]  # [m, k]
+    begins: Ints  # [n + 1]
+    actions: Ints  # [m], rising within a game
+    rewards: Array  # [m]
+    over: Bools  # [m], whether the action is fatal
+    inputs: Array  # [m, k]
 
 
 @kernel
@@ -113,7 +112,7 @@ def _fill(boards, pieces, lowest, count, per_piece, rows, first, slides, reach, 
         begins[i + 1] = row
 
 
-def best(table: Afterstates, values: NDArray[np.float32]) -> NDArray[np.int64]:
+def best(table: Afterstates, values: Array) -> Ints:
     """The row of highest value of each game, int64[n], from values float32[m]; no game may be over.
 
     Of equal rows it is the first. A fatal action is chosen only if all are fatal.
@@ -128,7 +127,7 @@ def tetris_inputs(cols: int) -> int:
     return _TERMS + 2 * cols + _STEPS * (cols - 1)
 
 
-def tetris_afterstates(observations: Arrays, rules: Rules, actions: NDArray[np.int64] | None = None) -> Afterstates:
+def tetris_afterstates(observations: Arrays, rules: Rules, actions: Ints | None = None) -> Afterstates:
     """The table of a batch of Tetris observations, which are not checked.
 
     `actions`: int64[n], one action of each game. The table then has these alone, and no row where they are illegal.

@@ -15,11 +15,10 @@ from mergefall.kernels import kernel
 from mergefall.tetris.game import columns_in, queued
 from mergefall.tetris.placements import action_of, list_placements
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Arrays, Kernel, Options
+from mergefall.typing import Array, Arrays, Ints, Kernel, Options
 from mergefall_baselines import Player
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.player import FORM
-from numpy.typing import NDArray
 
 from mergefall_training.learn.afterstate.inputs import INPUTS, SCRATCH, outcome, tetris_inputs, write_tetris
 from mergefall_training.learn.agents import counted_by, of_file
@@ -31,11 +30,11 @@ F = np.float32
 class Layers(NamedTuple):
     """A network of rectified layers, and scratch memory."""
 
-    sizes: NDArray[np.int64]  # of the layers, the inputs first and 1 last
-    parameters: NDArray[np.float32]  # layer by layer: weights [inputs, outputs], then biases
-    here: NDArray[np.float32]  # scratch, as wide as the widest layer
-    there: NDArray[np.float32]  # the same
-    inputs: NDArray[np.float32]  # of an afterstate, filled by the caller
+    sizes: Ints  # of the layers, the inputs first and 1 last
+    parameters: Array  # layer by layer: weights [inputs, outputs], then biases
+    here: Array  # scratch, as wide as the widest layer
+    there: Array  # the same
+    inputs: Array  # of an afterstate, filled by the caller
 
 
 @kernel

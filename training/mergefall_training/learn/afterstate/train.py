@@ -23,15 +23,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from mergefall.checks import integer
 from mergefall.games import game_of
-from mergefall.typing import Options
+from mergefall.typing import Array, Dict, Options
 from mergefall_baselines.player import NotFiniteError
-from numpy.typing import NDArray
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from mergefall_training.learn import training
@@ -118,7 +116,7 @@ class Learner(training.Learner):
             inputs = torch.relu(layer(inputs))
         return last(inputs)[:, 0]
 
-    def decide(self) -> tuple[NDArray[Any], ...]:
+    def decide(self) -> tuple[Array, ...]:
         """The action of the highest r + γV in each of n games.
 
         Returns actions int64[n]; rewards float32[n]; V of the afterstates float32[n], 0 if fatal; whether the action is
@@ -150,7 +148,7 @@ class Learner(training.Learner):
         self.step += h.n_envs * h.n_steps
         return {"loss": loss, "value": float(values.mean())}
 
-    def _fit(self, inputs: NDArray[np.float32], aims: NDArray[np.float32]) -> float:
+    def _fit(self, inputs: Array, aims: Array) -> float:
         """Learn targets [m] of inputs [m, k] in `n_epochs` passes; returns the mean squared error of the last pass."""
         h = self.hyperparameters
         set_learning_rate(self.optimizer, h.learning_rate, self.config, self.step)
@@ -169,14 +167,14 @@ class Learner(training.Learner):
                 total += loss.item() * len(rows)
         return total / len(x)
 
-    def arrays(self) -> dict[str, NDArray[np.float32]]:
+    def arrays(self) -> dict[str, Array]:
         parts = self.averaged.module.state_dict().items()  # 0.weight, 0.bias, 1.weight …
         return {"".join(reversed(name.split("."))): part.cpu().numpy().copy() for name, part in parts}
 
-    def network(self) -> dict[str, Any]:
+    def network(self) -> Dict:
         return {"gamma": self.hyperparameters.gamma, "inputs": INPUTS}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         return {
             "games": self.envs.clone_state(),
             "layers": self.layers.state_dict(),

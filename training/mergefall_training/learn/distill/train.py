@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from mergefall.games import concatenate, take
-from mergefall.typing import Options
+from mergefall.typing import Dict, Options
 
 from mergefall_training.learn import student
 from mergefall_training.learn.run import Config, Run
@@ -79,7 +79,7 @@ class Learner(student.Learner):
         self.model.policy.exploration_rate = h.exploration_rate
         self.model.rounds = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         return super().state() | {"rounds": [list(one) for one in self.model.rounds]}
 
     def restore(self, step: int, state: Options) -> None:

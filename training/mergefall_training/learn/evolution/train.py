@@ -39,9 +39,8 @@ from mergefall.checks import integer
 from mergefall.games import rules_in
 from mergefall.tetris.rules import Rules
 from mergefall.threads import cores, share
-from mergefall.typing import Arrays, Options
+from mergefall.typing import Array, Arrays, Dict, Floats, Ints, Options
 from mergefall_baselines.tetris.search import MOST_MOVES
-from numpy.typing import NDArray
 
 from mergefall_training.files import model_file
 from mergefall_training.learn import training
@@ -52,7 +51,7 @@ from mergefall_training.learn.training import hyperparameters_of, session
 from mergefall_training.play.evaluation import SEEDS
 
 FEWEST = 4  # candidates of a generation, so that there are better and worse ones
-Vectors = NDArray[np.float64]
+Vectors = Floats
 
 
 @dataclass(frozen=True)
@@ -120,12 +119,12 @@ class Learner(training.Learner):
         else:
             size, spread = self._last_layer(self.base).size, h.spread
         self.values: list[list[float]] = []  # of the candidates of each generation so far
-        options: dict[str, Any] = {"popsize": h.population, "seed": np.nan, "verbose": -9}
+        options: Dict = {"popsize": h.population, "seed": np.nan, "verbose": -9}
         options["randn"] = lambda *shape: self._random.standard_normal(shape)
         self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
         self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
 
-    def _last_layer(self, base: Options) -> NDArray[np.float32]:
+    def _last_layer(self, base: Options) -> Array:
         """The weights of the last layer of `base`; raises ValueError if the run cannot evolve it."""
         spec, arrays, config = base["spec"], base["arrays"], self.config
         ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
@@ -177,7 +176,7 @@ class Learner(training.Learner):
             "generation": generation,
         }
 
-    def play(self, candidates: Vectors) -> NDArray[np.int64]:
+    def play(self, candidates: Vectors) -> Ints:
         """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
         spec = {"env_id": config.env_id, "env_kwargs": config.env_kwargs, "network": self.network()}
@@ -195,13 +194,13 @@ class Learner(training.Learner):
     def arrays(self) -> Arrays:
         return self.arrays_of(self._scaled(self.model))
 
-    def network(self) -> dict[str, Any]:
+    def network(self) -> Dict:
         if self.base is not None:
             return dict(self.base["spec"]["network"])
         h = self.hyperparameters
         return {"heuristic": h.heuristic, "names": names_of(heuristic_of(h.heuristic)), "depth": h.depth}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         # All that the library does follows from the random numbers and these values; its pickle is that of one release.
         return {"model": self.model, "values": np.array(self.values), "base": self.base}
 

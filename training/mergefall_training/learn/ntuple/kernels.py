@@ -13,10 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from mergefall.game2048 import packed
 from mergefall.kernels import kernel, prefetch, unowned
-from mergefall.typing import Kernel
+from mergefall.typing import Array, Kernel, Words
 from mergefall.words import next_bits
 from mergefall_baselines.game2048.tuples import Shape, tuple_kernels
-from numpy.typing import NDArray
 
 U, F = np.uint64, np.float32
 
@@ -28,11 +27,11 @@ NO_MOVE = U(4)  # instead of an action
 class Arrays(NamedTuple):
     """The arrays that a worker learns with."""
 
-    weights: NDArray[np.float32]  # [entries]
-    coherence: NDArray[np.float32]  # [2 · entries]: each entry's sum of errors and sum of their sizes
-    row_lines: NDArray[np.uint64]  # line tables of packed boards
-    column_lines: NDArray[np.uint64]
-    places: NDArray[np.uint32]  # scratch, [5 · look-ups]: of the four afterstates, and of the last one
+    weights: Array  # [entries]
+    coherence: Array  # [2 · entries]: each entry's sum of errors and sum of their sizes
+    row_lines: Words  # line tables of packed boards
+    column_lines: Words
+    places: Array  # scratch, [5 · look-ups]: of the four afterstates, and of the last one
 
 
 @kernel

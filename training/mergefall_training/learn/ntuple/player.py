@@ -5,14 +5,13 @@ The player is `2048/ntuple`: compiled, and a search if it gets a depth above 1. 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, typed
-from mergefall.typing import Arrays, Options
+from mergefall.typing import Arrays, FilePath, Options
 from mergefall_baselines import Player
 from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.ntuple import ntuple
@@ -37,7 +36,7 @@ def player(
     return ntuple(TupleNetwork.unpacked(spec["network"], arrays), depth, downgrade, cutoff, table, order, time_limit)
 
 
-def network_of(path: str | os.PathLike[str]) -> TupleNetwork:
+def network_of(path: FilePath) -> TupleNetwork:
     """The last network of a run folder, or the network of a model file; its record describes the run.
 
     Or the network of a `.w` file of TDL2048+. Raises ValueError if the model is no n-tuple network.
@@ -55,7 +54,7 @@ def network_of(path: str | os.PathLike[str]) -> TupleNetwork:
     return network
 
 
-def prune(network: TupleNetwork, folder: str | os.PathLike[str], entries: int) -> None:
+def prune(network: TupleNetwork, folder: FilePath, entries: int) -> None:
     """Keep the `entries` entries of a network that its run in `folder` adjusted most, and make the others untouched.
 
     The measure is the sum of an entry's error sizes, which temporal coherence keeps in the run's checkpoint. Entries

@@ -20,18 +20,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from mergefall.checks import integer, number, typed
 from mergefall.game2048.packed import line_table
 from mergefall.games import game_of
 from mergefall.threads import cores, share
-from mergefall.typing import Array, Options
+from mergefall.typing import Array, Dict, Options, Words
 from mergefall_baselines.game2048.network import TupleNetwork, touched_entries
 from mergefall_baselines.game2048.tuples import network_shape
 from mergefall_baselines.player import NotFiniteError
-from numpy.typing import NDArray
 
 from mergefall_training.learn import training
 from mergefall_training.learn.ntuple.kernels import GAMES, MOVES, SCORE, STREAM, Arrays, learning_kernel
@@ -112,7 +110,7 @@ class Learner(training.Learner):
         rate = np.float32((h.coherence_rate if coherent else h.learning_rate) / lookups)
         tables = line_table(network.shape.cols), line_table(network.shape.rows)
 
-        def work(worker: NDArray[np.uint64]) -> None:
+        def work(worker: Words) -> None:
             arrays = Arrays(network.weights, self.coherence, *tables, np.zeros(5 * lookups, dtype=np.uint32))
             self._kernel(worker, arrays, rate, coherent, limit)
 
@@ -131,10 +129,10 @@ class Learner(training.Learner):
     def arrays(self) -> dict[str, Array]:
         return self.model.packed()
 
-    def network(self) -> dict[str, Any]:
+    def network(self) -> Dict:
         return self.model.spec
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         touched = self.model.touched()
         if self.coherence.size:
             touched |= self.coherence[1::2] != 0

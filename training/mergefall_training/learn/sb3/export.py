@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
+from mergefall.typing import Dict, FilePath
 from mergefall_baselines import make
 
 from mergefall_training.learn.sb3.networks import policy_class
@@ -16,7 +16,7 @@ from mergefall_training.play.workers import environment
 REPLAY_BUFFER = 100_000  # of an exported DQN, if it is trained further
 
 
-def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
+def export(path: str, file: FilePath, model: str = "best") -> Any:
     """Write a trained policy as a model file that Stable-Baselines3 or sb3-contrib loads; returns the model.
 
     The file has the policy and its optimizer's defaults, but not the optimizer's state and no environment. To load it,
@@ -38,7 +38,7 @@ def export(path: str, file: str | os.PathLike[str], model: str = "best") -> Any:
     spec, network = agent.spec, agent.spec["network"]
     algorithm = "maskable-ppo" if agent.log_probabilities else "dqn"
     policy, kwargs = policy_class(algorithm, network, spec["env_kwargs"])
-    arguments: dict[str, Any] = {"gamma": network.get("gamma", 0.99)}
+    arguments: Dict = {"gamma": network.get("gamma", 0.99)}
     if algorithm == "dqn":
         arguments["buffer_size"] = REPLAY_BUFFER
     env = environment(spec["env_id"], spec["env_kwargs"])

@@ -14,15 +14,14 @@ import torch
 from mergefall import game2048
 from mergefall.game2048 import board
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Array
-from numpy.typing import NDArray
+from mergefall.typing import Array, Bytes, Ints
 
 F = np.float32
 STEEP = 5  # larger differences of rank count as this
 DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
 
 
-def neighbours(ranks: int) -> NDArray[np.uint8]:
+def neighbours(ranks: int) -> Bytes:
     """The kind of two neighbours by their ranks: uint8[ranks, ranks], below DIFFERENCES."""
     first, second = np.indices((ranks, ranks))
     empty = [(first == 0) & (second == 0), first == 0, second == 0]
@@ -39,7 +38,7 @@ def _moved(boards, rows, cols, after, gains):
             gains[i, action] = board.move_cells(after[i, action], rows, cols, action)
 
 
-def moved(boards: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+def moved(boards: Bytes) -> tuple[Bytes, Array]:
     """(afterstates uint8[n, 4, rows, cols], scores float32[n, 4]) of all four moves, for ranks uint8[n, rows, cols].
 
     An illegal move has the score -1 and leaves the board as it is.
@@ -71,7 +70,7 @@ def _canonical(boards, images, canonical):
             canonical[i, k] = boards[i, images[best, k]]
 
 
-def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def canonical(boards: Bytes) -> Bytes:
     """Boards of ranks uint8[n, rows, cols], each turned and mirrored to the image that reads largest, row by row.
 
     The images of a board all have the same canonical one. Boards that are not square have four instead of eight.
@@ -83,7 +82,7 @@ def canonical(boards: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 @cache
-def _images(rows: int, cols: int) -> NDArray[np.int64]:
+def _images(rows: int, cols: int) -> Ints:
     """The cells of a flat board in the order of each of its images."""
     return game2048.images(np.arange(rows * cols).reshape(rows, cols))[0].reshape(-1, rows * cols)
 
@@ -170,9 +169,7 @@ class LineFeatures(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(
-        ctx: Any, boards: NDArray[np.uint8], channels: int, kinds: NDArray[np.uint8], *parameters: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(ctx: Any, boards: Bytes, channels: int, kinds: Bytes, *parameters: torch.Tensor) -> torch.Tensor:
         n, rows, cols = boards.shape
         across, down = (
             _table(weight, bias, channels) for weight, bias in zip(parameters[::2], parameters[1::2], strict=True)

@@ -17,9 +17,8 @@ from mergefall.tetris.keys.rules import Rules as KeysRules
 from mergefall.tetris.pieces import PIECE_SETS, TETROMINOES
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.srs import SHAPES
-from mergefall.typing import Array, Arrays, Options
+from mergefall.typing import Array, Arrays, Bytes, Dict, Ints, Options
 from mergefall_baselines.player import NotFiniteError
-from numpy.typing import NDArray
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
 from stable_baselines3.common.preprocessing import get_flattened_obs_dim
@@ -111,7 +110,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
         features = self._features(boards[chosen], observations.device)
         return torch.cat([features, _scores(gains[chosen][:, None], observations.device)], dim=1)
 
-    def _features(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
+    def _features(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
         most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
@@ -120,7 +119,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
                 features = features + block(features)
             return self.last(features).relu().float()
 
-    def _lines(self, boards: NDArray[np.uint8], device: torch.device) -> torch.Tensor:
+    def _lines(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
         if device.type == "cpu":
             weights = (part for layer in (self.across, self.down) for part in (layer.weight, layer.bias))
@@ -150,11 +149,11 @@ class RanksAfterstates(BaseFeaturesExtractor):
         return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
 
 
-def _ranks(observations: torch.Tensor) -> NDArray[np.uint8]:
+def _ranks(observations: torch.Tensor) -> Bytes:
     return observations.cpu().numpy().astype(np.uint8)
 
 
-def _scores(gains: NDArray[np.float32], device: torch.device) -> torch.Tensor:
+def _scores(gains: Array, device: torch.device) -> torch.Tensor:
     """Scores of moves as features: 0 for an illegal move, whose gain is -1; else positive."""
     return torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
 
@@ -209,7 +208,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
         return features.new_zeros(len(actions), self.width).index_copy(0, games, features)
 
     def _features(
-        self, observations: dict[str, torch.Tensor], actions: NDArray[np.int64] | None = None
+        self, observations: dict[str, torch.Tensor], actions: Ints | None = None
     ) -> tuple[Afterstates, torch.Tensor, torch.Tensor]:
         """(table of afterstates, the board of each row int64[rows], its features float[rows, width])."""
         board = observations["board"]
@@ -286,7 +285,7 @@ class KeysAfterstates(BoardAfterstates):
 
 
 @cache
-def key_distances(cols: int, keys: int) -> NDArray[np.float32]:
+def key_distances(cols: int, keys: int) -> Array:
     """How many keys bring a piece from a place to a placement on an empty board, by the key that is pressed first.
 
     float32[pieces, rotations, columns, keys, placements]. The first key and the hard drop count; holding counts as a
@@ -459,7 +458,7 @@ UNSHOWN: dict[Any, tuple[str, ...]] = {  # rules that a network needs and observ
     BoardAfterstates: ("placements", "overflow"),
     KeysAfterstates: ("rotate_180",),
 }
-POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
+POLICIES: dict[str, Dict] = {  # the policies of an algorithm by name
     "maskable-ppo": {"MlpPolicy": Policy, "MultiInputPolicy": Policy, "AfterstatesPolicy": AfterstatesPolicy},
     "dqn": {
         "MlpPolicy": DQN.policy_aliases["MlpPolicy"],
@@ -469,7 +468,7 @@ POLICIES: dict[str, dict[str, Any]] = {  # the policies of an algorithm by name
 }
 
 
-def policy_class(algorithm: str, network: Options, env_kwargs: Options) -> tuple[Any, dict[str, Any]]:
+def policy_class(algorithm: str, network: Options, env_kwargs: Options) -> tuple[Any, Dict]:
     """(class, arguments) of the policy of a `network`, in whose `policy_kwargs` extractors are names.
 
     The rules that a network needs come from `env_kwargs`. Raises ValueError for an unknown name.
@@ -485,7 +484,7 @@ def policy_class(algorithm: str, network: Options, env_kwargs: Options) -> tuple
     return kind, kwargs
 
 
-def network_of(given: Options) -> dict[str, Any]:
+def network_of(given: Options) -> Dict:
     """The description of a policy's network in model files, from hyper-parameters.
 
     Policies that see the observation itself see it `Scaled`; those in model files of version 0.1.0 do not.

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from mergefall.games import game_of
-from mergefall.typing import Arrays, Observation, Options
+from mergefall.typing import Array, Arrays, Floats, Observation, Options
 from mergefall_baselines import Player
-from numpy.typing import NDArray
 
 from mergefall_training.learn.agents import counted_by
 from mergefall_training.learn.devices import device_of
@@ -53,17 +50,17 @@ class PolicyAgent(ModelPlayer):
                 )
         return self
 
-    def preferences(self, observation: Observation) -> NDArray[np.floating[Any]]:
+    def preferences(self, observation: Observation) -> Array:
         """Log-probabilities, or Q-values in units of the reward."""
         values = super().preferences(observation)
         return values if self.log_probabilities else values * self._unit
 
-    def search_values(self, observation: Observation) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    def search_values(self, observation: Observation) -> tuple[Floats, Floats | None]:
         if self.log_probabilities:
             return super().search_values(observation)
         return self.values(observation), None
 
-    def board_values(self, observation: Observation) -> NDArray[np.float64]:
+    def board_values(self, observation: Observation) -> Floats:
         """The best Q-value, or what the value network predicts, in units of the reward.
 
         Agents of earlier versions of the package divide both by a standard deviation, if trained with `normalize`.

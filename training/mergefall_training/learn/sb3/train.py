@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from mergefall.checks import in_place, integer, known
 from mergefall.games import map_parts, take
-from mergefall.typing import Arrays, Options
+from mergefall.typing import Arrays, Dict, Options
 from sb3_contrib import MaskablePPO
 from stable_baselines3 import DQN
 from stable_baselines3.common.callbacks import BaseCallback
@@ -42,7 +42,7 @@ from mergefall_training.learn.sb3.networks import network_of, parameters_of, pol
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.learn.training import RATES, check_value, schedule, session
 
-CLASSES: dict[str, Any] = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
+CLASSES: Dict = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
 KNOWN = 1e6  # steps that another run's unit of rewards counts as
 # Hyper-parameters beside the arguments of an algorithm's class, which has the others by default.
@@ -109,16 +109,16 @@ class Learner(training.Learner):
     def arrays(self) -> Arrays:
         return parameters_of(self.model.policy)
 
-    def network(self) -> dict[str, Any]:
+    def network(self) -> Dict:
         normalize = self.model.get_vec_normalize_env()
         unit = 1.0 if normalize is None else np.sqrt(normalize.ret_rms.var + normalize.epsilon)
         network = network_of(self.hyperparameters) | {"q_values": isinstance(self.model, DQN)}
         return network | {"gamma": float(self.model.gamma), "reward_unit": float(unit)}
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> Dict:
         model = self.model
         native, normalize = model.env.unwrapped, model.get_vec_normalize_env()
-        parts: dict[str, Any] = {
+        parts: Dict = {
             "policy": model.policy.state_dict(),
             "optimizer": model.policy.optimizer.state_dict(),
             "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
@@ -213,7 +213,7 @@ def build(config: Config, device: str = "auto", kind: Any = None) -> Any:
     known(config.algorithm, given, sorted(defaults))
     for name, value in given.items():
         check_value(name, value, defaults[name])
-    chosen: dict[str, Any] = {**defaults, **given}
+    chosen: Dict = {**defaults, **given}
     starts = chosen.get("learning_starts", 0)
     if starts >= config.timesteps:
         raise ValueError(
@@ -223,9 +223,9 @@ def build(config: Config, device: str = "auto", kind: Any = None) -> Any:
     return model_of(kind, chosen, config, device)
 
 
-def arguments_of(kind: Any) -> dict[str, Any]:
+def arguments_of(kind: Any) -> Dict:
     """The arguments of an algorithm's class that may be set, with their defaults; behind `**` those of its base."""
-    found: dict[str, Any] = {}
+    found: Dict = {}
     for base in kind.__mro__:
         parameters = inspect.signature(base).parameters.values()
         more = [one for one in parameters if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
@@ -252,7 +252,7 @@ def model_of(kind: Any, chosen: Options, config: Config, device: str) -> Any:
     )
     if chosen["normalize"]:
         envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])
-    arguments: dict[str, Any] = {name: chosen[name] for name in arguments_of(kind) if name in chosen}
+    arguments: Dict = {name: chosen[name] for name in arguments_of(kind) if name in chosen}
     arguments |= {name: schedule(name, arguments[name]) for name in RATES if arguments.get(name) is not None}
     arguments["policy_kwargs"] = kwargs
     with made_of(config):
@@ -267,6 +267,6 @@ def made_of(config: Config) -> AbstractContextManager[None]:
     return in_place(where, (AssertionError, AttributeError, LookupError, RuntimeError, TypeError))
 
 
-def _arrays_of(buffer: Any) -> dict[str, Any]:
+def _arrays_of(buffer: Any) -> Dict:
     names = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
     return {name: getattr(buffer, name) for name in names}

@@ -9,8 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from mergefall.typing import Array, Options
-from numpy.typing import NDArray
+from mergefall.typing import Array, Bools, Options
 from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import VecEnv
 
@@ -50,7 +49,7 @@ class NativeVecEnv(VecEnv):
     def step_async(self, actions: Array) -> None:
         self._actions = actions
 
-    def step_wait(self) -> tuple[Any, NDArray[np.float32], NDArray[np.bool_], Any]:
+    def step_wait(self) -> tuple[Any, Array, Bools, Any]:
         observations, rewards, terminated, truncated, infos = self.envs.step(self._actions)
         dones, paid = terminated | truncated, rewards.astype(np.float32)
         self.returns += paid
