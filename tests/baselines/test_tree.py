@@ -11,21 +11,11 @@ from .trees import searched_tree
 BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 SHOWN = {"2048": BOARD, "tetris": FIELD}
-COUNTING = {"player": "tetris/expectimax", "depth": 1, "distribution": "counted"}
-OUTSIDE = {"2048": "2048/random", "tetris": COUNTING}  # valued outside of the kernel
 
 
 @pytest.fixture(params=SHOWN)
 def game(request):
     return request.param
-
-
-def batch_of(game, count):
-    shown = SHOWN[game]
-    if game == "2048":
-        return np.stack([np.rot90(shown, k) for k in range(count)])
-    pieces = np.arange(count)
-    return {"board": np.stack([shown["board"]] * count), "piece": pieces, "queue": np.stack([pieces[::-1]]).T}
 
 
 @pytest.mark.parametrize("considered", [1, 2, 3, 4, 7, 16])
@@ -56,19 +46,6 @@ def test_only_so_many_actions_are_considered():
     assert sorted(np.flatnonzero(edges[0]["visits"])) == sorted(best)
 
 
-@pytest.mark.parametrize("outside", [False, True])
-def test_one_observation_or_a_batch_and_again(game, outside):
-    options = {"heuristic": {"player": OUTSIDE[game]}} if outside else {}
-    player, batch = make(f"{game}/mcts", simulations=20, **options), batch_of(game, 3)
-    assert player.compiled == (not outside)
-    values, actions = player.values(batch), player.act(batch)
-    np.testing.assert_array_equal(values.argmax(axis=1), actions)
-    for i in range(3):
-        alone = {key: part[i] for key, part in batch.items()} if game == "tetris" else batch[i]
-        np.testing.assert_array_equal(player.values(alone), values[i])
-    np.testing.assert_array_equal(make(f"{game}/mcts", simulations=20, **options).values(batch), values)
-
-
 def test_leaves_valued_inside_and_outside_of_the_kernel_give_the_same_values(game):
     inside = make(f"{game}/mcts", simulations=30)
     outside = make(f"{game}/mcts", simulations=30)
@@ -81,7 +58,7 @@ def test_one_evaluation_values_the_leaves_of_all_games(monkeypatch):
     player = make("2048/mcts", heuristic={"player": "2048/random"}, simulations=64)
     values, sizes = player.leaf.values, []
     monkeypatch.setattr(player.leaf, "values", lambda shown: (sizes.append(len(shown)), values(shown))[1])
-    player.values(batch_of("2048", 3))
+    player.values(np.stack([BOARD] * 3))
     assert len(sizes) == 65
     assert sizes[0] == max(sizes) == 3  # the roots
 

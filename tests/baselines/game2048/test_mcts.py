@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mergefall.game2048 import outcomes
 from mergefall.game2048.rules import move
-from mergefall_baselines import Player, make, play_in_env, tree
+from mergefall_baselines import Player, make, tree
 
 from ..trees import searched_tree
 
@@ -71,16 +71,6 @@ def test_new_tiles_come_with_their_probabilities():
         assert not visits
         assert counts.sum() == edges[0, action]["visits"]
         assert abs(counts - counts.sum() * probabilities).max() < 8  # independent draws would differ by about 12
-
-
-@pytest.mark.slow
-def test_episodes_with_leaves_from_outside_are_the_gym_loop():
-    kwargs = {"rows": 2, "cols": 2}
-    player = make("2048/mcts", heuristic={"player": {"player": "2048/rollout", "games": 2}}, simulations=5)
-    ours = player.play("mergefall/Game2048-v0", 1, kwargs)
-    slow = play_in_env(player, "mergefall/Game2048-v0", 1, kwargs)
-    assert ours.actions.tolist() == slow.actions.tolist()
-    assert player.batched
 
 
 class Shortsighted(Player):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from mergefall_baselines.game2048.solver import Optimal, solve
-from mergefall_baselines.player import play_in_env
 
 ENV = "mergefall/Game2048-v0"
 FRESH = [[1, 0], [0, 1]]
@@ -15,16 +14,6 @@ def test_ties_go_to_the_lowest_action():
     assert player.act(FRESH) == 0
     assert player.act([[0, 1], [0, 2]]) == 3
     assert player.act([FRESH, [[2, 3], [1, 0]]]).tolist() == [0, 1]
-
-
-@pytest.mark.parametrize("objective", ["score", 64])
-@pytest.mark.parametrize(("rows", "cols"), [(2, 3), (3, 2)])
-def test_compiled_episodes_are_the_gym_loops(rows, cols, objective):
-    player, kwargs = Optimal(rows=rows, cols=cols, objective=objective), {"rows": rows, "cols": cols}
-    for seed in range(5):
-        fast, slow = player.play(ENV, seed, kwargs), play_in_env(player, ENV, seed, kwargs)
-        assert fast.actions.tolist() == slow.actions.tolist()
-        assert (fast.terminated, fast.figures) == (slow.terminated, slow.figures)
 
 
 @pytest.mark.parametrize("objective", ["score", 64])

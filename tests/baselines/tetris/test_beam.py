@@ -14,7 +14,7 @@ from mergefall.tetris.keys import game as keys
 from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.pieces import NAMES
 from mergefall.weighted import Terms
-from mergefall_baselines import make, play_in_env
+from mergefall_baselines import make
 from mergefall_baselines.tetris import beam_kernels as beam
 
 ID = "mergefall/Tetris-v0"
@@ -204,15 +204,6 @@ def test_terms_of_locks_decide():
         player = make("tetris/beam", heuristic=heuristic, draws=0, hold=False, preview=0, randomizer="uniform")
         assert (player.act(shown) == (2 * 5 + 1) * 14) == (worth > 0)
         assert abs(player.values(shown)[(2 * 5 + 1) * 14] - 4 * worth) < 100
-
-
-def test_both_loops_play_the_same_game():
-    player = make("tetris/beam", width=20, draws=2)
-    assert player.remembers
-    trajectory = player.play(ID, 3, MODERN, 40)
-    assert not trajectory.terminated
-    slow = play_in_env(make("tetris/beam", width=20, draws=2).with_rules(MODERN), ID, 3, MODERN, 40)
-    assert slow.actions.tolist() == trajectory.actions.tolist()
 
 
 def test_values_are_those_of_legal_actions():

@@ -13,7 +13,7 @@ def games(kwargs, seeds=4, most=40):
     """(observation, whether it is the first) along random play."""
     env, rng = gym.make(TETRIS, **kwargs), np.random.default_rng(0)
     for seed in range(seeds):
-        observation, info = env.reset(seed=seed, options={"hold": "S"} if seed == 1 else None)
+        observation, info = env.reset(seed=seed, options={"hold": "S"} if seed == 1 and kwargs.get("hold") else None)
         over, count = False, 0
         while not over and count < most:
             yield observation, count == 0
@@ -54,28 +54,16 @@ def test_the_better_of_both_pieces(name, options, placements):
     assert chosen == {False, True}
 
 
-def test_all_pieces_that_came_into_view_are_counted_once():
-    kwargs = {"cols": 6, "rows": 8, "preview": 2, "hold": True}
-    player = make("tetris/expectimax", depth=1, distribution="counted", hold=True)
-    came, state, before = None, None, None
-    for observation, first in games(kwargs):
-        shown, held = [observation["piece"], *observation["queue"]], observation["hold"]
+@pytest.mark.parametrize("rules", [{"preview": 2, "hold": True}, {"preview": 2}, {"preview": 0}])
+def test_all_pieces_that_came_into_view_are_counted_once_and_forgotten_where_an_episode_starts(rules):
+    player = make("tetris/expectimax", depth=1, distribution="counted", **rules)
+    came, state, before = [], None, None
+    for observation, first in games({"cols": 6, "rows": 8, **rules}):
+        shown, held = [observation["piece"], *observation.get("queue", ())], observation.get("hold", 7)
         if first:
-            came, state = [*shown, *([held] if held < 7 else [])], player.start(0)
+            came = [*shown, *([held] if held < 7 else [])]
         else:
             came += shown[-1 - (before == 7 and held < 7) :]
-        _, state = player.predict(observation, state)
+        _, state = player.predict(observation, state, episode_start=np.array([first]))
         assert state[COUNTS : COUNTS + IDS].tolist() == np.bincount(came, minlength=7).tolist()
         before = held
-
-
-def test_random_placements_of_both_pieces_are_equally_likely():
-    """I lies in 17 ways and O in 9 on a board of ten columns."""
-    player = make("tetris/random")
-    observation = {"board": np.zeros((20, 10), np.uint8), "piece": 0, "queue": np.array([2]), "hold": 1}
-    state, counts = player.start(1), np.zeros(80)
-    for _ in range(5200):
-        action, state = player.predict(observation, state)
-        counts[action] += 1
-    assert (counts > 0).sum() == 26
-    assert abs(counts[counts > 0] - 200).max() < 5 * np.sqrt(200)
