@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import shlex
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar
 
 import tyro
 
@@ -104,7 +103,6 @@ def play(
     env_option: EnvOption = (),
     seed: int | None = None,
     adviser: str | None = None,
-    option: Pairs = (),
     out: Path | None = None,
 ) -> None:
     """Play a game yourself in the terminal, with the arrow keys; H asks a searcher, U takes moves back, Q quits.
@@ -112,22 +110,18 @@ def play(
     Args:
         env: Id of the environment.
         seed: Seed of the game; default: a new game each time.
-        adviser: Player that is asked for hints; default: expectimax in 2048, two-tetrad in Tetris.
-        option: Option of the adviser, NAME=VALUE in YAML; may be repeated.
+        adviser: Player that is asked for hints: a name, or name and options in YAML, such as
+            `{player: 2048/expectimax, depth: 2}`; default: expectimax in 2048, two-tetrad in Tetris.
         out: File to which the finished game is appended, as `evaluate --out` does; `verify` and `report` read it.
     """
     from mergefall_training.play import watching
 
-    if option and adviser is None:
-        raise ValueError(f"--option {option[0]} is the adviser's; expected --adviser, too")
-    spec = None if adviser is None else {"player": adviser, **parse_options(option)}
-    watching.play(env, parse_options(env_option), seed, adviser=spec, out=out)
+    watching.play(env, parse_options(env_option), seed, adviser=adviser and parsed("adviser", adviser), out=out)
 
 
 def watch(
     who: Who,
     beside: str | None = None,
-    beside_option: Pairs = (),
     seed: int = 0,
     worst: bool = False,
     adversary: Pairs = (),
@@ -142,8 +136,7 @@ def watch(
 
     Args:
         who: The player.
-        beside: A second player, or a second file, that plays from the same seed.
-        beside_option: Option of the second player, NAME=VALUE in YAML; may be repeated.
+        beside: A second player, without options, or a second file, that plays from the same seed.
         seed: Seed of the game.
         worst: Of the recorded games the one with the lowest result, in place of `seed`.
         adversary: Argument of the adversary, as for `evaluate`; may be repeated; default: no adversary.
@@ -158,8 +151,6 @@ def watch(
 
     if fps is not None and fps <= 0:
         raise ValueError(f"--fps {fps}: expected more than 0")
-    if beside_option and beside is None:
-        raise ValueError(f"--beside-option {beside_option[0]} is the second player's; expected --beside, too")
 
     def show_of(who: WithPlayer, seed: int | None) -> watching.Show:
         path = Path(who.player)
@@ -174,7 +165,7 @@ def watch(
 
     shows = [show_of(who, None if worst else seed)]
     if beside is not None:
-        shows.append(show_of(replace(who, player=beside, option=beside_option), shows[0].seed))
+        shows.append(show_of(replace(who, player=beside, option=()), shows[0].seed))
     if video is not None:
         watching.film(shows, video, fps)
     else:
@@ -186,7 +177,6 @@ def advise(
     where: Where,
     positions: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POSITION")] = (),
     option: Option = (),
-    file: Path | None = None,
     json: bool = False,
 ) -> None:
     """Print what a player thinks of the actions in positions, the best ones first: one line for each position.
@@ -197,8 +187,7 @@ def advise(
     Args:
         player: The player, as for `evaluate`.
         where: The environment.
-        positions: Positions; default: the lines of `file`, or of standard input.
-        file: File with a position on each line.
+        positions: Positions; default: the lines of standard input.
         json: Print JSON objects with `position` and all `actions`, the best first; a fatal one has the value null.
     """
     from dataclasses import asdict
@@ -208,21 +197,12 @@ def advise(
     from mergefall_training.files import json_text
     from mergefall_training.play.advice import Adviser
 
-    if positions and file:
-        raise ValueError(f"positions were given besides --file {file}; expected one of the two")
-    if file and not file.is_file():
-        raise ValueError(f"there is no file {file}; expected one with a position on each line")
-    if "/" in player and " " in player:
-        raise ValueError(f"{player!r} is a position; expected a player before it: mergefall advise PLAYER POSITION")
     who = WithPlayer(**vars(where), player=player, option=option)
     adviser = Adviser(who.make_player(), *who.environment())
-    if len(positions) > 1 and all(len(word.split()) == 1 and "," not in word for word in positions):
-        positions = (" ".join(positions),)  # one without quotation marks
-    lines = positions or (file.read_text(encoding="utf-8").splitlines() if file else sys.stdin)
-    for number, position in enumerate(map(str.strip, lines), start=1):
+    for number, position in enumerate(map(str.strip, positions or sys.stdin), start=1):
         if not position:
             continue
-        with in_place(f"{'argument' if positions else file or 'standard input'}, line {number}"):
+        with in_place(f"{'argument' if positions else 'standard input'}, line {number}"):
             choices = adviser.choices(position)
         text = "; ".join(f"{choice.name} {choice.value:.7g}" for choice in choices[:SHOWN]) or "no legal action"
         text += f"; {len(choices) - SHOWN} others" * (len(choices) > SHOWN)
@@ -605,24 +585,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = _typed[:] = sys.argv[1:] if arguments is None else list(arguments)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a redirected output's encoding may lack the multiplication sign
-    try:
-        _run(words)
-    except BrokenPipeError:  # as `| head` leaves behind
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-
-
-def _held(function: Any) -> Any:
-    """A function that returns the call of another one."""
-    return wraps(function)(lambda *arguments, **options: partial(function, *arguments, **options))
-
-
-def _run(words: Sequence[str]) -> None:
-    try:
-        command = parse(words)  # before imports, so that --help answers at once
-    except ValueError as error:
-        say(f"mergefall: {error}", file=sys.stderr)
-        sys.exit(2)
+    command = parse(words)  # before imports, so that --help answers at once
     from concurrent.futures.process import BrokenProcessPool
 
     from gymnasium.error import DependencyNotInstalled
@@ -633,8 +596,9 @@ def _run(words: Sequence[str]) -> None:
     try:
         if (text := command()) is not None:
             print(text)
-    except BrokenPipeError:
-        raise
+    except BrokenPipeError:  # as `| head` leaves behind
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
     except (ValueError, OSError, DependencyNotInstalled) as error:
         say("\n".join([f"mergefall: {error}", *getattr(error, "__notes__", [])]), file=sys.stderr)
         sys.exit(2)
@@ -656,59 +620,18 @@ def parse(arguments: Sequence[str]) -> partial[Any]:
         return partial(training_page, arguments[1])
     return tyro.extras.subcommand_cli_from_dict(
         {name: _held(function) for name, function in COMMANDS.items()},
-        args=_checked(arguments),
+        args=arguments or ["--help"],
         prog="mergefall",
         description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune. "
-        "`mergefall --version` prints the version.",
+        "A player's own options are set by --option NAME=VALUE, an environment's by --env-option, hyper-parameters by "
+        "--set. `mergefall --version` prints the version.",
         config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
     )
 
 
-def _checked(arguments: Sequence[str]) -> list[str]:
-    """The command line, with whole numbers such as 1e3 written out.
-
-    Raises ValueError for an unknown command or option, with the line to type in its place.
-    """
-    command, *words = arguments or ["--help"]
-    if command.startswith("-"):
-        return [command, *words]
-    if command not in COMMANDS:
-        from mergefall.checks import near
-
-        meant = near(command, COMMANDS) or "; `mergefall --help` lists the commands"
-        raise ValueError(f"there is no command {command!r}{meant}")
-    kinds: Dict = {"help": bool}
-    for name, kind in get_type_hints(COMMANDS[command]).items():
-        kinds |= get_type_hints(kind) if is_dataclass(kind) else {name: kind}
-    whole = False
-    for place, word in enumerate(words):
-        if whole and re.fullmatch(r"\d+(\.\d+)?e\d+", word) and float(word).is_integer():
-            words[place] = f"{float(word):.0f}"
-        name, _, value = word.removeprefix("--").partition("=")
-        name = name.replace("-", "_")
-        whole = kinds.get(name) in (int, int | None)
-        if word.startswith("--") and name.removeprefix("no_") not in kinds:
-            value = value or next(iter(words[place + 1 :]), "VALUE")
-            raise ValueError(f"{command} has no option {word}; {_meant(command, name, value, words, list(kinds))}")
-    return [command, *words]
-
-
-def _meant(command: str, name: str, value: str, words: Sequence[str], options: Sequence[str]) -> str:
-    """What to type in place of an unknown option of a command: another option, or that which sets an argument."""
-    from mergefall.checks import near
-    from mergefall.games import NO_RULES, games
-    from mergefall_baselines.registry import signature_of
-
-    if close := near(name, options):
-        return close.removeprefix("; ").replace("'", "--", 1).replace("'", "").replace("_", "-")
-    arguments = [*NO_RULES, *(name for game in games().values() for name in game.arguments("training"))]
-    if "env_option" in options and name in arguments:
-        return f"did you mean --env-option {name}={value}?"
-    if "player" in options and name in signature_of(words[0]).parameters:
-        return f"did you mean --option {name}={value}?"
-    if "set" in options:
-        return f"did you mean --set {name}={value}? `mergefall train {words[0]} --help` lists what can be set"
-    return f"`mergefall {command} --help` lists its options"
+def _held(function: Any) -> Any:
+    """A function that returns the call of another one."""
+    return wraps(function)(lambda *arguments, **options: partial(function, *arguments, **options))
 
 
 def say(text: str, file: TextIO | None = None) -> None:

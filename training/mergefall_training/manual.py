@@ -10,8 +10,6 @@ import re
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields
-from importlib import import_module
 from typing import Annotated, Any
 
 import tyro
@@ -51,18 +49,13 @@ def heuristics(name: Name = None) -> str:
     from mergefall.games import games
     from mergefall.library import origin
 
-    libraries = {id(game.library()): game for game in reversed(games().values())}  # several games share one
-    known = [(game.name, *entry) for game in reversed(libraries.values()) for entry in game.library().known.items()]
-    rows = []
-    for game, one, heuristic in known:
-        title, about = f"{game}: {one}", _about(origin(heuristic))
-        weights = ", ".join(f"{weight}={getattr(heuristic, weight)!r}" for weight in heuristic.option_names) or "none"
-        if one == name:
-            return _page(title, about, {"Weights": weights})
-        rows.append((title, about.split("\n")[0], weights))
-    if name is not None:
-        choice("heuristic", name, [one for _, one, _ in known])
-    return _listing(rows, "mergefall heuristics NAME")
+    rows: dict[str, tuple[str, str, str]] = {}
+    for game in games().values():
+        for known, heuristic in game.library().known.items():
+            weights = ", ".join(f"{weight}={getattr(heuristic, weight)!r}" for weight in heuristic.option_names)
+            row = f"{game.name}: {known}", _about(origin(heuristic)), weights or "none"
+            rows.setdefault(known, row)  # several games share a library
+    return _described(rows, name and choice("heuristic", name, rows), "mergefall heuristics NAME", "Weights")
 
 
 def envs(name: Name = None) -> str:
@@ -75,17 +68,15 @@ def envs(name: Name = None) -> str:
     from gymnasium.envs.registration import load_env_creator
     from mergefall.games import ENVIRONMENTS, game_of
 
-    rows = []
+    rows: dict[str, tuple[str, str, str]] = {}
     for env_id in ENVIRONMENTS:
         spec: Any = gym.registry[env_id]
         creator = load_env_creator(spec.entry_point)
-        about, arguments = _about(creator), listed(inspect.signature(creator), spec.kwargs)
-        if name is not None and name.removeprefix("mergefall:") in (env_id, env_id.removeprefix("mergefall/")):
-            return _page(env_id, about, {"Arguments and defaults": arguments})
-        rows.append((env_id, first_sentence(about), arguments))
+        rows[env_id] = env_id, _about(creator), listed(inspect.signature(creator), spec.kwargs)
     if name is not None:
+        name = f"mergefall/{name.rpartition('/')[2]}"
         game_of(name)  # raises ValueError
-    return _listing(rows, "mergefall envs ID")
+    return _described(rows, name, "mergefall envs ID", "Arguments and defaults")
 
 
 def suites() -> str:
@@ -100,21 +91,30 @@ def suites() -> str:
 
 
 def training_page(algorithm: str) -> str:
-    """A learner's docstring, hyper-parameters and presets."""
+    """A learner's docstring, hyper-parameters and presets.
+
+    Our hyper-parameters are fields of a dataclass, and its docstring and those of its bases say what they mean. Those
+    of Stable-Baselines3 are arguments of its class.
+    """
     from mergefall_training.learn import trainer
     from mergefall_training.learn.presets import presets_of
 
     module = trainer(algorithm)
+    if own := getattr(module, "Hyperparameters", None):
+        defaults, told = vars(own()), own.__mro__[-2::-1]
+    else:
+        kind = module.CLASSES[algorithm]
+        defaults = module.arguments_of(kind)
+        told = [cls for cls in kind.__mro__ if not cls.__module__.startswith("mergefall")][:1]
     presets = [
         f"{env_id}{f' --preset {name}' if name else ''}: {', '.join(f'{key}={value}' for key, value in given.items())}"
         for env_id, name, given in presets_of(algorithm)
     ]
-    defaults, meanings = _hyperparameters(module, algorithm)
     sections = {
-        "Defaults of hyper-parameters (--set NAME=VALUE)": defaults,
+        "Defaults of hyper-parameters (--set NAME=VALUE)": ", ".join(f"{one}={defaults[one]!r}" for one in defaults),
         "Presets, which change them": "\n".join(presets),
     }
-    text = _page(f"mergefall train {algorithm}", f"{_about(module)}\n\n{meanings}", sections)
+    text = _page(f"mergefall train {algorithm}", "\n\n".join(map(_about, [module, *told])), sections)
     return f"{text}\n\nmergefall train --help lists the options of the command."
 
 
@@ -149,47 +149,33 @@ def first_sentence(text: str) -> str:
     return re.split(r"(?<=[\w)]{2}\.) ", " ".join(words))[0]
 
 
-def _hyperparameters(module: Any, algorithm: str) -> tuple[str, str]:
-    """(names and defaults, meanings) of a learner's hyper-parameters.
-
-    Ours are fields of a dataclass, and its docstring and those of its bases say what they mean. Those of
-    Stable-Baselines3 are arguments of its class.
-    """
-    own: Any = getattr(module, "Hyperparameters", None)
-    kind = own or module.Learner.kind or module.CLASSES[algorithm]
-    if own:
-        made = {one.name: one.default_factory() for one in fields(own) if one.default_factory is not MISSING}
-        defaults, told = {one.name: one.default for one in fields(own)} | made, own.__mro__[-2::-1]
-    else:
-        defaults = import_module("mergefall_training.learn.sb3.train").arguments_of(kind)
-        told = [cls for cls in kind.__mro__ if not cls.__module__.startswith("mergefall")][:1]
-    return ", ".join(f"{name}={default!r}" for name, default in defaults.items()), "\n\n".join(map(_about, told))
-
-
 # -- layout -----------------------------------------------------------------------------------------------------------
 
 
 def _wrapped(text: str) -> str:
     """Indented lines that fit the terminal."""
-    width = min(shutil.get_terminal_size().columns, WIDEST)
-    lines = (
-        textwrap.fill(
-            line.strip(),
-            width,
-            initial_indent=(margin := INDENT + " " * (len(line) - len(line.lstrip()))),
-            subsequent_indent=margin + INDENT,
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        for line in text.splitlines()
+    lines = textwrap.TextWrapper(
+        min(shutil.get_terminal_size().columns, WIDEST),
+        initial_indent=INDENT,
+        subsequent_indent=INDENT * 2,
+        break_long_words=False,
+        break_on_hyphens=False,
     )
-    return "\n".join(lines)
+    return "\n".join(map(lines.fill, text.splitlines()))
 
 
 def _listing(rows: Iterable[tuple[str, str, str]], more: str) -> str:
     """Names, each with what it is and its options below it."""
     parts = ["\n".join([name, *map(_wrapped, filter(None, texts))]) for name, *texts in rows]
     return "\n".join([*parts, "", f"{more} tells more."])
+
+
+def _described(rows: Mapping[str, tuple[str, str, str]], name: str | None, more: str, heading: str) -> str:
+    """The listing of all rows (title, docstring, arguments), or the page of the one that is named."""
+    if name is None:
+        return _listing(((title, first_sentence(about), given) for title, about, given in rows.values()), more)
+    title, about, given = rows[name]
+    return _page(title, about, {heading: given})
 
 
 def _page(title: str, about: str, sections: Mapping[str, str]) -> str:

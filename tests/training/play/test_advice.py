@@ -49,9 +49,9 @@ def test_a_lost_board_has_no_choices_and_a_fatal_placement_is_worth_nothing():
     assert np.isfinite(values["column 2"])
 
 
-def test_the_command_answers_each_line(capsys, monkeypatch, tmp_path):
-    (tmp_path / "boards.txt").write_text(f"{BOARD}\n\n2 4/4 2\n")
-    main(["advise", "2048/greedy", "--file", str(tmp_path / "boards.txt")])
+def test_the_command_answers_each_line(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO(f"{BOARD}\n\n2 4/4 2\n"))
+    main(["advise", "2048/greedy"])
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 2
     assert lines[0].startswith("right 4; left 4;")
