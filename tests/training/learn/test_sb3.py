@@ -49,7 +49,7 @@ def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
 
 def train(folder, what, resume=False):
     with open_run(folder, what, resume=resume, progress=False) as run:
-        sb3.train(run)
+        run.train()
     return folder
 
 

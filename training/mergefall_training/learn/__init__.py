@@ -2,8 +2,7 @@
 
 Each learner is a folder with three files:
 
-- `train.py`: `Learner(config, device)`, a `training.Learner`, raises ValueError if it cannot train a `run.Config`;
-  `train(run)` trains in a run folder (`run.Run`).
+- `train.py`: `Learner(config, device)`, a `training.Learner`, raises ValueError if it cannot train a `run.Config`.
 - `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; without it, that of `sb3` does.
 - `preset.yaml`: hyper-parameters of its algorithms.
 

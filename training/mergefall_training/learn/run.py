@@ -19,8 +19,8 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from inspect import signature
@@ -46,10 +46,11 @@ from mergefall_training.files import (
 )
 from mergefall_training.learn import ALGORITHMS, player_maker, trainer
 from mergefall_training.learn.models import flatten, save_model, unflatten
-from mergefall_training.play.evaluation import SEEDS, Evaluation
+from mergefall_training.play.evaluation import SEEDS, evaluate
 from mergefall_training.play.match import Match
-from mergefall_training.play.records import Header, code_of
-from mergefall_training.play.workers import play_all, task
+from mergefall_training.play.records import code_of
+from mergefall_training.play.statistics import short
+from mergefall_training.progress import progress_bar
 
 VERSION = 1
 CONFIG, CURVE, CHECKPOINT = "mergefall training run", "mergefall learning curve", "mergefall checkpoint"
@@ -160,6 +161,45 @@ class Run:
         """Time taken so far, with that of earlier sessions up to their last checkpoint."""
         return self._before + perf_counter() - self._begun
 
+    def train(self) -> None:
+        """Train to the end, from the last checkpoint if there is one. On Ctrl-C, a note says how to resume."""
+        config, learner, self.learner = self.config, self.learner, None
+        checkpoint = self.load_checkpoint()
+        if learner is None:
+            learner = trainer(config.algorithm).Learner(config, self.device)
+            if checkpoint is None:
+                learner.begin()
+        if checkpoint is not None:
+            kinds = ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError
+            with in_place(f"{self.folder / 'checkpoint.npz'} does not fit the run", kinds):
+                learner.restore(*checkpoint)
+        title, logs = f"{config.algorithm}: steps", self.folder / "tensorboard"
+        bar = progress_bar(title, config.timesteps, note=self._means(), enabled=self.progress)
+        with bar as show, tensorboard(logs) as log:
+
+            def goes_on(figures: Mapping[str, float]) -> bool:
+                left, figures = learner.step < config.timesteps, {f"train/{name}": figures[name] for name in figures}
+                if self.due(learner.step) or (not left and self.points[-1].step < learner.step):
+                    point = self.evaluate(learner.step, learner.arrays(), learner.network(), figures)
+                    self.save_checkpoint(learner.step, learner.state())
+                    log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
+                show(learner.step, self._means())
+                return left
+
+            try:
+                learner.train(goes_on, logs)
+            except KeyboardInterrupt as interrupt:
+                at = self.points[-1].step if self.points else 0
+                interrupt.add_note(
+                    f"{self.folder} has a checkpoint at step {at}; add --resume to the command to continue"
+                )
+                raise
+
+    def _means(self) -> str:
+        """The last and the best evaluation."""
+        means = [point.mean for point in self.points]
+        return f"mean {short(means[-1])}, best {short(max(means))}" if means else ""
+
     def due(self, step: int) -> bool:
         """Whether an evaluation and a checkpoint are due after `step` steps: at 0, and once in every interval.
 
@@ -181,21 +221,17 @@ class Run:
         make_player = player_maker(config.algorithm)
         on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
         player = make_player(spec, dict(arrays), **on_device)
-        job = task(player, config.match)
-        played = play_all(job, range(EVALUATION_SEED, EVALUATION_SEED + config.episodes))
-        episodes = sorted(played, key=lambda episode: episode.seed)
-        header = Header(player=config.algorithm, options={}, package=__version__, **config.match.said())
-        of_games = Evaluation(header, episodes).summary()
+        games = evaluate(player, config.match, config.episodes, EVALUATION_SEED, workers=1, progress=False).summary()
         point = Point(
             step=step,
             seconds=round(self.seconds, 3),
-            episodes=of_games.episodes,
-            headline=of_games.headline,
-            mean=of_games.mean.value,
-            low=of_games.mean.low,
-            high=of_games.mean.high,
-            capped=of_games.capped,
-            tiles={str(tile): rate.value for tile, rate in of_games.tiles.items()},
+            episodes=games.episodes,
+            headline=games.headline,
+            mean=games.mean.value,
+            low=games.mean.low,
+            high=games.mean.high,
+            capped=games.capped,
+            tiles={str(tile): rate.value for tile, rate in games.tiles.items()},
             figures=dict(figures),
         )
         if not self.points or rank(point) > max(map(rank, self.points)):
@@ -227,11 +263,6 @@ class Run:
         self.points = [point for point in self.points if point.step <= step]
         self._write_curve()
         return None if state is None else (step, state)
-
-    def fitting(self) -> AbstractContextManager[None]:
-        """Errors in this block, which restores a learner, become ValueErrors that name the checkpoint."""
-        kinds = ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError
-        return in_place(f"{self.folder / 'checkpoint.npz'} does not fit the run", kinds)
 
 
 @contextmanager
@@ -283,6 +314,22 @@ def open_run(
         yield Run(folder, config, points, device, progress, learner)
 
 
+@contextmanager
+def tensorboard(folder: Path) -> Iterator[Callable[[int, Mapping[str, float]], object]]:
+    """Logs for TensorBoard in a folder; yields a function that takes the steps so far and figures by name.
+
+    Without the package `tensorboard`, nothing is logged, which a note on stderr says.
+    """
+    try:
+        from tensorboard.summary import Writer
+    except ModuleNotFoundError:
+        print(f"mergefall: {folder} gets no logs, because tensorboard is not installed", file=sys.stderr, flush=True)
+        yield lambda step, figures: None
+        return
+    with closing(Writer(str(folder))) as writer:
+        yield lambda step, figures: [writer.add_scalar(name, value, step) for name, value in figures.items()]
+
+
 def begun(config: Config, device: str = "auto") -> Any:
     """The learner of a new run. Raises ValueError for a configuration that cannot be trained on this device."""
     learner = trainer(config.algorithm).Learner(config, device)
@@ -298,7 +345,7 @@ def train(
     PyTorch computes on one thread, because small networks are not faster on two. The environment variable
     `OMP_NUM_THREADS` changes that. The arguments are those of `open_run`.
     """
-    algorithm = trainer(config.algorithm)  # before the folder is made: packages may be missing
+    trainer(config.algorithm)  # before the folder is made: packages may be missing
     with ExitStack() as after:
         torch = sys.modules.get("torch")
         if torch is not None and "OMP_NUM_THREADS" not in os.environ:
@@ -307,7 +354,7 @@ def train(
             torch.set_num_threads(1)
         run = after.enter_context(open_run(folder, config, resume=resume, device=device, progress=progress))
         if not run.points or run.points[-1].step < config.timesteps:
-            algorithm.train(run)
+            run.train()
         return run
 
 

@@ -1,11 +1,9 @@
-"""Parts that learners share: hyper-parameters, training in rounds, logs, learning-rate schedules."""
+"""Parts that learners share: hyper-parameters, training in rounds, learning-rate schedules."""
 
 from __future__ import annotations
 
 import math
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -13,15 +11,12 @@ from typing import Any, TypeVar
 
 import gymnasium as gym
 from mergefall.checks import boolean, integer, known, number
-from mergefall.typing import Arrays, Dict, Options
+from mergefall.typing import Dict, Options
 
 from mergefall_training.files import differences
-from mergefall_training.learn.run import Config, Run, read_checkpoint, read_config
-from mergefall_training.play.statistics import short
-from mergefall_training.progress import progress_bar
+from mergefall_training.learn.run import Config, read_checkpoint, read_config
 
 H = TypeVar("H")
-L = TypeVar("L", bound="Learner")
 
 
 # Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
@@ -80,95 +75,25 @@ def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> Dic
 
 
 class Learner:
-    """A learner of a run, made of its configuration and a device; `step` counts the steps so far."""
+    """A learner of a run, made of its configuration and a device.
 
-    config: Config
-    step: int
-
-    def begin(self) -> None:
-        """Take over what a new run begins with, such as a warm start. Raises ValueError if the run cannot begin."""
-
-    def arrays(self) -> Arrays:
-        """The model's arrays, as `Run.evaluate` takes them."""
-        raise NotImplementedError
-
-    def network(self) -> Dict:
-        """The rest of the model, JSON types, for the algorithm's `player`."""
-        raise NotImplementedError
-
-    def state(self) -> Dict:
-        """Everything that the rest of the run depends on."""
-        raise NotImplementedError
-
-    def restore(self, step: int, state: Options) -> None:
-        """Go back to the `state` after `step` steps."""
-        raise NotImplementedError
-
-
-@contextmanager
-def session(run: Run, kind: Callable[[Config, str], L]) -> Iterator[tuple[L, Callable[[Mapping[str, float]], bool]]]:
-    """Train in a run folder, from its last checkpoint if there is one.
-
-    Yields the learner, and a function to call between rounds with figures to log. It evaluates and writes a checkpoint
-    when these are due, and returns whether steps are left.
-    """
-    learner, run.learner, checkpoint = run.learner, None, run.load_checkpoint()
-    if learner is None:
-        learner = kind(run.config, run.device)
-        if checkpoint is None:
-            learner.begin()
-    if checkpoint is not None:
-        with run.fitting():
-            learner.restore(*checkpoint)
-    with training_progress(run) as show, tensorboard(run.folder / "tensorboard") as log:
-
-        def goes_on(figures: Mapping[str, float]) -> bool:
-            left, figures = learner.step < run.config.timesteps, {f"train/{name}": figures[name] for name in figures}
-            if run.due(learner.step) or (not left and run.points[-1].step < learner.step):
-                point = run.evaluate(learner.step, learner.arrays(), learner.network(), figures)
-                run.save_checkpoint(learner.step, learner.state())
-                log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
-            show(learner.step)
-            return left
-
-        yield learner, goes_on
-
-
-@contextmanager
-def tensorboard(folder: Path) -> Iterator[Callable[[int, Mapping[str, float]], object]]:
-    """Logs for TensorBoard in a folder; yields a function that takes the steps so far and figures by name.
-
-    Without the package `tensorboard`, nothing is logged, which a note on stderr says.
-    """
-    try:
-        from tensorboard.summary import Writer
-    except ModuleNotFoundError:
-        print(f"mergefall: {folder} gets no logs, because tensorboard is not installed", file=sys.stderr, flush=True)
-        yield lambda step, figures: None
-        return
-    with closing(Writer(str(folder))) as writer:
-        yield lambda step, figures: [writer.add_scalar(name, value, step) for name, value in figures.items()]
-
-
-@contextmanager
-def training_progress(run: Run) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr with the last and the best evaluation; yields a function that takes the steps so far.
-
-    On Ctrl-C, a note says how to resume.
+    - `step`: the steps so far.
+    - `begin()`: take over what a new run begins with, such as a warm start; raises ValueError if it cannot begin.
+    - `arrays()`, `network()`: the model, as `Run.evaluate` takes it.
+    - `state()`, `restore(step, state)`: everything that the rest of the run depends on, and going back to it.
+    - `learn()`: one round; returns figures to log.
     """
 
-    def note() -> str:
-        means = [point.mean for point in run.points]
-        return f"mean {short(means[-1])}, best {short(max(means))}" if means else ""
+    learn: Callable[[], Dict]
 
-    title, total = f"{run.config.algorithm}: steps", run.config.timesteps
-    with progress_bar(title, total, note=note(), enabled=run.progress) as show:
-        try:
-            yield lambda step: show(step, note())
-        except KeyboardInterrupt as interrupt:
-            at = run.points[-1].step if run.points else 0
-            interrupt.add_note(f"{run.folder} has a checkpoint at step {at}; add --resume to the command to continue")
-            raise
+    def train(self, goes_on: Callable[[Options], bool], logs: Path) -> None:
+        """Train until `goes_on`, called between rounds with figures to log, says that no steps are left.
+
+        `logs`: the folder for TensorBoard.
+        """
+        figures: Dict = {}
+        while goes_on(figures):
+            figures = self.learn()
 
 
 def games_of(config: Config, count: int) -> Any:

@@ -35,11 +35,10 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from mergefall_training.learn import training
 from mergefall_training.learn.afterstate.inputs import INPUTS, best, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.devices import device_of
-from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.run import Config
 from mergefall_training.learn.training import (
     games_of,
     hyperparameters_of,
-    session,
     set_learning_rate,
     state_to_begin_with,
 )
@@ -194,11 +193,3 @@ class Learner(training.Learner):
         self.layers.load_state_dict(state["layers"])
         self.averaged.load_state_dict(state["averaged"])
         self.optimizer.load_state_dict(state["optimizer"])
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    with session(run, Learner) as (learner, goes_on):
-        figures: dict[str, float] = {}
-        while goes_on(figures):
-            figures = learner.learn()

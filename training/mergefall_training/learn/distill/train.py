@@ -23,8 +23,7 @@ from mergefall.games import concatenate, take
 from mergefall.typing import Dict, Options
 
 from mergefall_training.learn import student
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.sb3 import train as sb3
+from mergefall_training.learn.run import Config
 from mergefall_training.learn.student import Student, StudentHyperparameters
 
 
@@ -85,8 +84,3 @@ class Learner(student.Learner):
     def restore(self, step: int, state: Options) -> None:
         super().restore(step, state)
         self.model.rounds.extend(tuple(one) for one in state["rounds"])
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    sb3.train(run, Learner)

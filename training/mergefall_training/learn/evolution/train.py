@@ -46,8 +46,8 @@ from mergefall_training.files import model_file
 from mergefall_training.learn import training
 from mergefall_training.learn.evolution.player import heuristic_of, names_of, player
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import hyperparameters_of, session
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.training import hyperparameters_of
 from mergefall_training.play.evaluation import SEEDS
 
 FEWEST = 4  # candidates of a generation, so that there are better and worse ones
@@ -210,11 +210,3 @@ class Learner(training.Learner):
         self.step, self.model = step, state["model"]
         for values in state["values"].tolist():
             self.take(self.draw(), values)
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    with session(run, Learner) as (learner, goes_on):
-        figures: dict[str, float] = {}
-        while goes_on(figures):
-            figures = learner.learn()

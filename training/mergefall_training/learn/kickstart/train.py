@@ -17,8 +17,6 @@ import torch
 from mergefall.games import take
 
 from mergefall_training.learn import student
-from mergefall_training.learn.run import Run
-from mergefall_training.learn.sb3 import train as sb3
 from mergefall_training.learn.student import Student, StudentHyperparameters
 
 
@@ -86,8 +84,3 @@ class Learner(student.Learner):
     """Kickstarting as the learner of a run."""
 
     kind, settings = Kickstarting, Hyperparameters
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    sb3.train(run, Learner)

@@ -33,8 +33,8 @@ from mergefall_baselines.player import NotFiniteError
 
 from mergefall_training.learn import training
 from mergefall_training.learn.ntuple.kernels import GAMES, MOVES, SCORE, STREAM, Arrays, learning_kernel
-from mergefall_training.learn.run import Config, Run
-from mergefall_training.learn.training import hyperparameters_of, session, state_to_begin_with
+from mergefall_training.learn.run import Config
+from mergefall_training.learn.training import hyperparameters_of, state_to_begin_with
 
 ROUND = 1_000_000  # moves of one thread, about a second, before Python looks at the keyboard
 
@@ -167,11 +167,3 @@ class Learner(training.Learner):
             coherence = typed("coherence", state["coherence"], np.float32, count, 2)
             self.coherence = np.zeros(2 * self.model.weights.size, dtype=np.float32)
             self.coherence.reshape(-1, 2)[touched] = coherence
-
-
-def train(run: Run) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    with session(run, Learner) as (learner, goes_on):
-        figures: dict[str, float] = {}
-        while goes_on(figures):
-            figures = learner.learn()

@@ -19,6 +19,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,11 @@ from mergefall_training.files import differences, model_file
 from mergefall_training.learn import training
 from mergefall_training.learn.devices import device_of, quicken
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, Run
+from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class, set_parameters
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.training import RATES, check_value, schedule, session
+from mergefall_training.learn.training import RATES, check_value, schedule
 
 CLASSES: Dict = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
@@ -106,6 +107,13 @@ class Learner(training.Learner):
             statistics = normalize.ret_rms  # it takes many steps to find the unit of rewards
             statistics.var, statistics.count = np.array(unit**2 - normalize.epsilon), KNOWN
 
+    def train(self, goes_on: Callable[[Options], bool], logs: Path) -> None:
+        model = self.model
+        model.set_logger(configure(str(logs), ["tensorboard"]))
+        left = self.config.timesteps - model.num_timesteps
+        model.learn(left, _Between(goes_on), reset_num_timesteps=model._last_obs is None)
+        goes_on({})
+
     def arrays(self) -> Arrays:
         return parameters_of(self.model.policy)
 
@@ -170,20 +178,10 @@ class Learner(training.Learner):
         model.action_space.np_random.bit_generator.state = generators["actions"]
 
 
-def train(run: Run, kind: Callable[[Config, str], Learner] = Learner) -> None:
-    """Train in a run folder to the end, from its last checkpoint if there is one."""
-    with session(run, kind) as (learner, goes_on):
-        model = learner.model
-        model.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
-        left = run.config.timesteps - model.num_timesteps
-        model.learn(left, _Between(goes_on), reset_num_timesteps=model._last_obs is None)
-        goes_on({})
-
-
 class _Between(BaseCallback):
     """Calls a function between an update and the next rollout."""
 
-    def __init__(self, goes_on: Callable[[dict[str, float]], bool]) -> None:
+    def __init__(self, goes_on: Callable[[Options], bool]) -> None:
         super().__init__()
         self.goes_on = goes_on
 
