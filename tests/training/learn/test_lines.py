@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, neighbours
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, neighbours, table_of
 from mergefall_training.learn.sb3.networks import RanksAfterstates
 from torch.nn.functional import one_hot
 
@@ -15,13 +15,13 @@ def one_hot_lines(lines, kinds):
     return torch.cat([planes, one_hot(pairs.long(), DIFFERENCES).flatten(2)], dim=2)
 
 
-def one_hot_layers(boards, channels, kinds, across, across_bias, down, down_bias):
+def one_hot_layers(boards, channels, kinds, *layers):
     ranks, found = torch.from_numpy(boards), []
-    for lines, weight, bias in ((ranks, across, across_bias), (ranks.transpose(1, 2), down, down_bias)):
-        inputs = one_hot_lines(lines, kinds).to(weight.dtype)
+    for lines, layer in zip((ranks, ranks.transpose(1, 2)), layers, strict=True):
+        inputs = one_hot_lines(lines, kinds).float()
         for line in range(inputs.shape[1]):
             own = slice(line * channels, (line + 1) * channels)
-            found.append(torch.nn.functional.linear(inputs[:, line], weight[own], bias[own]))
+            found.append(torch.nn.functional.linear(inputs[:, line], layer.weight[own], layer.bias[own]))
     return torch.cat(found, dim=1).relu()
 
 
@@ -31,14 +31,17 @@ def test_features_and_gradients_are_those_of_the_matrix_product(rows, cols):
     kinds = neighbours(ranks)
     boards = rng.integers(0, ranks, (n, rows, cols)).astype(np.uint8)
     boards[rng.random(boards.shape) < 0.3] = 0
-    parameters = []
-    for lines, cells in ((rows, cols), (cols, rows)):
-        parameters += [(lines * channels, cells * ranks + (cells - 1) * DIFFERENCES), (lines * channels,)]
-    parameters = [torch.from_numpy(rng.normal(size=shape).astype(np.float32)).requires_grad_() for shape in parameters]
+    layers = [
+        torch.nn.Linear(cells * ranks + (cells - 1) * DIFFERENCES, lines * channels)
+        for lines, cells in ((rows, cols), (cols, rows))
+    ]
+    parameters = [part for layer in layers for part in (layer.weight, layer.bias)]
+    for part in parameters:
+        part.data = torch.from_numpy(rng.normal(size=part.shape).astype(np.float32))
     above = torch.from_numpy(rng.normal(size=(n, (rows + cols) * channels)).astype(np.float32))
-    found = LineFeatures.apply(boards, channels, kinds, *parameters)
+    found = LineFeatures.apply(boards, kinds, *(table_of(layer, channels) for layer in layers))
     gradients = torch.autograd.grad(found, parameters, above)
-    expected = one_hot_layers(boards, channels, kinds, *parameters)
+    expected = one_hot_layers(boards, channels, kinds, *layers)
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     theirs = torch.autograd.grad(expected, parameters, above)
     for ours, other in zip(gradients, theirs, strict=True):
@@ -55,9 +58,9 @@ def test_kinds_of_neighbours():
 
 
 def test_lines_are_the_same_on_other_devices():
-    space = gym.spaces.Box(0, 8, (2, 3), np.uint8)
+    space = gym.spaces.Box(0, 7, (2, 3), np.uint8)
     extractor = RanksAfterstates(space, 5, 4)
-    boards = np.random.default_rng(0).integers(0, 9, (50, 2, 3)).astype(np.uint8)
+    boards = np.random.default_rng(0).integers(0, 8, (50, 2, 3)).astype(np.uint8)
     products = extractor.lines_by_products(torch.from_numpy(boards).int())
     torch.testing.assert_close(extractor._lines(boards, torch.device("cpu")), products, rtol=1e-5, atol=1e-5)
     extractor.mixed_precision = True
@@ -67,8 +70,8 @@ def test_lines_are_the_same_on_other_devices():
 
 
 def test_ranks_that_no_game_has_count_as_the_highest():
-    extractor = RanksAfterstates(gym.spaces.Box(0, 8, (2, 3), np.uint8), 5, 4, 3)
-    boards = torch.tensor([[[8, 1, 2], [3, 4, 5]], [[9, 1, 2], [3, 4, 5]], [[61, 1, 2], [3, 4, 5]]])
+    extractor = RanksAfterstates(gym.spaces.Box(0, 7, (2, 3), np.uint8), 5, 4, 3)
+    boards = torch.tensor([[[7, 1, 2], [3, 4, 5]], [[9, 1, 2], [3, 4, 5]], [[61, 1, 2], [3, 4, 5]]])
     highest, *others = extractor(boards)
     for other in others:
         torch.testing.assert_close(other, highest)

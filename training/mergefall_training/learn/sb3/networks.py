@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.checks import choice
+from mergefall.game2048.rules import Rules as Rules2048
 from mergefall.tetris.game import COLUMN, QUEUE, ROTATION, ROW
 from mergefall.tetris.keys.game import HARD_DROP, STORAGE, press
 from mergefall.tetris.keys.rules import KEYS, STATUS_SCALES
@@ -27,7 +28,7 @@ from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
 from mergefall_training.learn.afterstate.inputs import Afterstates, tetris_afterstates, tetris_inputs
-from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, moved, neighbours
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, neighbours, table_of
 
 ILLEGAL = -1e8  # the logit of an illegal action
 SHARP = 10.0  # makes the worth, the cost and the bias of `KeysAfterstates` learn faster than the weights of layers
@@ -84,9 +85,9 @@ class RanksAfterstates(BaseFeaturesExtractor):
         blocks: int = 0,
     ) -> None:
         rows, cols = observation_space.shape
-        self.actions, self.width = 4, features_dim + 1
+        self.rules, self.width, self.channels = Rules2048(rows, cols), features_dim + 1, channels
+        self.ranks = self.rules.max_rank + 1
         super().__init__(observation_space, 4 * self.width)
-        self.ranks, self.channels = int(observation_space.high.max()) + 1, channels
         self.across = nn.Linear(cols * self.ranks + (cols - 1) * DIFFERENCES, rows * channels)
         self.down = nn.Linear(rows * self.ranks + (rows - 1) * DIFFERENCES, cols * channels)
         self.middle = nn.Linear((rows + cols) * channels, hidden)
@@ -99,16 +100,21 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.mixed_precision = False
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        boards, gains = moved(_ranks(observations))
+        boards, scores = self._moved(observations)
         features = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
-        return torch.cat([features.view(len(gains), -1), _scores(gains, observations.device)], dim=1)
+        return torch.cat([features.view(len(boards), -1), scores], dim=1)
 
     def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        boards, gains = moved(_ranks(observations))
-        chosen = np.arange(len(boards)), actions.cpu().numpy()
-        features = self._features(boards[chosen], observations.device)
-        return torch.cat([features, _scores(gains[chosen][:, None], observations.device)], dim=1)
+        boards, scores = self._moved(observations)
+        features = self._features(boards[np.arange(len(boards)), actions.cpu().numpy()], observations.device)
+        return torch.cat([features, scores.gather(1, actions[:, None])], dim=1)
+
+    def _moved(self, observations: torch.Tensor) -> tuple[Bytes, torch.Tensor]:
+        """(afterstates uint8[n, 4, rows, cols], their scores as features float[n, 4]: 0 for an illegal move)."""
+        states = self.rules.states(observations.cpu().numpy().astype(np.uint8))
+        boards, scores, legal = self.rules.afterstates(states)
+        return boards, torch.from_numpy(1 + scores + legal).to(observations.device, torch.float32).log2() / 4
 
     def _features(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
@@ -121,41 +127,30 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
     def _lines(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
-        if device.type == "cpu":
-            weights = (part for layer in (self.across, self.down) for part in (layer.weight, layer.bias))
-            kinds: Any = self.kinds.numpy()  # pyright: ignore[reportCallIssue]
-            return LineFeatures.apply(boards, self.channels, kinds, *weights)
-        return self.lines_by_products(torch.from_numpy(boards).to(device).int())
+        if device.type != "cpu":
+            return self.lines_by_products(torch.from_numpy(boards).to(device).int())
+        kinds: Any = self.kinds.numpy()  # pyright: ignore[reportCallIssue]
+        return LineFeatures.apply(boards, kinds, *(table_of(one, self.channels) for one in (self.across, self.down)))
 
     def lines_by_products(self, ranks: torch.Tensor) -> torch.Tensor:
         """The first layer on boards int32[n, rows, cols] by matrix products, which suit GPUs."""
         lines = [self._layer(self.across, ranks), self._layer(self.down, ranks.transpose(1, 2))]
-        return torch.cat([part.flatten(1) for part in lines], dim=1).relu()
+        return torch.cat(lines, dim=1).relu()
 
     def _layer(self, layer: nn.Linear, ranks: torch.Tensor) -> torch.Tensor:
         kinds: Any = self.kinds
         pairs = kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
-        weights, biases = (part.unflatten(0, (-1, self.channels)) for part in (layer.weight, layer.bias))
-        dtype = torch.bfloat16 if self.mixed_precision else weights.dtype
+        table = table_of(layer, self.channels).to(torch.bfloat16 if self.mixed_precision else torch.float32)
         # `nn.functional.one_hot` is int64, which takes four times the memory of bfloat16.
         planes = [
-            (part[..., None] == torch.arange(size, device=part.device)).to(dtype).flatten(2)
+            (part[..., None] == torch.arange(size, device=part.device)).to(table.dtype).flatten(2)
             for part, size in ((ranks, self.ranks), (pairs, DIFFERENCES))
         ]
-        return torch.einsum("nli,lci->nlc", torch.cat(planes, dim=2), weights.to(dtype)) + biases.to(dtype)
+        return (torch.einsum("nli,lic->nlc", torch.cat(planes, dim=2), table[:, :-1]) + table[:, -1]).flatten(1)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
         return torch.cat([latent[:, :-4].unflatten(1, (4, -1)), latent[:, -4:, None]], dim=2)
-
-
-def _ranks(observations: torch.Tensor) -> Bytes:
-    return observations.cpu().numpy().astype(np.uint8)
-
-
-def _scores(gains: Array, device: torch.device) -> torch.Tensor:
-    """Scores of moves as features: 0 for an illegal move, whose gain is -1; else positive."""
-    return torch.log2(2 + torch.from_numpy(gains).to(device)) / 4
 
 
 class BoardAfterstates(BaseFeaturesExtractor):

@@ -83,26 +83,21 @@ class Learner(training.Learner):
     def _warm_start(self) -> None:
         """Load the parameters of the model at `warm_start`; raises ValueError if its environment or network differs.
 
-        The value head begins anew if the model's says the values of other rewards, or if rewards are normalised here
-        alone.
+        The value head begins anew if the model's says the values of other rewards, or if either divides rewards alone.
         """
         path, normalize = self.hyperparameters["warm_start"], self.model.get_vec_normalize_env()
         model = load_model(model_file(path))
-        arrays, about = dict(model.arrays), model.spec["network"]
+        about = model.spec["network"]
         theirs = {name: about.get(name) or {} for name in ("policy", "policy_kwargs")}
         ours = {"env_id": self.config.env_id, **network_of(self.hyperparameters)}
         if differing := differences({"env_id": model.spec["env_id"], **theirs}, ours):
             raise ValueError(f"warm_start: {path} is another model: {'; '.join(differing)}")
-        unit = float(about.get("reward_unit", 1.0))
+        unit = about.get("reward_unit", 1.0)
         alike = all(model.spec["env_kwargs"].get(name) == self.config.env_kwargs.get(name) for name in REWARDS)
-        fits = alike and about.get("rewards", True) is not None and (unit != 1.0 or normalize is None)
+        fits = alike and about.get("rewards", True) is not None and (unit == 1.0) == (normalize is None)
         head = {name: array for name, array in self.arrays().items() if name.startswith("value_net.")}
-        if not fits:
-            arrays |= head
-        elif normalize is None:
-            arrays |= {name: (unit * arrays[name]).astype(np.float32) for name in head if name in arrays}
         with in_place(f"warm_start: {path} does not fit the network of {self.config.algorithm}"):
-            set_parameters(self.model.policy, arrays)
+            set_parameters(self.model.policy, model.arrays if fits else model.arrays | head)
         if normalize is not None and fits and (head or model.spec["algorithm"] == self.config.algorithm):
             statistics = normalize.ret_rms  # it takes many steps to find the unit of rewards
             statistics.var, statistics.count = np.array(unit**2 - normalize.epsilon), KNOWN
