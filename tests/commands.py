@@ -58,7 +58,7 @@ def check_mergefall(arguments: list[str]) -> None:
         for name in cli.paths_in(options["suite"]):
             if not name.endswith((".jsonl", ".yaml")):
                 suite = load_suite(name)
-                assert not options["game"] or suite.only(options["game"]).contests
+                assert not options["game"] or suite.only(options["game"])
     elif "who" in options and options["who"].player.partition("/")[0] in ("2048", "tetris", "quintris"):
         check_player(options["who"].player, cli.parse_options(options["who"].option))
     elif command.func is cli.train and (options["algorithm"] in ALGORITHMS or not options["resume"]):

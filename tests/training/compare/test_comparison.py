@@ -5,12 +5,13 @@ import json
 import math
 import re
 import sys
+from contextlib import redirect_stdout
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from matplotlib import image
-from mergefall_training.compare.comparison import compare, print_result
+from mergefall_training.compare.comparison import compare
 from mergefall_training.compare.results import series_table
 from mergefall_training.compare.suite import load_suite, suite_names
 from mergefall_training.learn.presets import load_preset
@@ -18,6 +19,7 @@ from mergefall_training.learn.run import read_config, read_curve
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import read_records
 from mergefall_training.play.statistics import short
+from mergefall_training.play.tables import to_terminal
 from mergefall_training.play.verify import verify
 from rich.console import Console
 
@@ -49,9 +51,9 @@ def write_suite(folder, old="", new="", text=SUITE):
 
 
 def run(path, out, workers=1, games=None):
-    screen = Console(file=io.StringIO(), width=140)
-    results = compare(path, out, workers, games=games, progress=False, screen=screen)
-    return results, screen.file.getvalue()
+    with redirect_stdout(io.StringIO()) as printed:
+        results = compare(path, out, workers, games=games, progress=False)
+    return results, printed.getvalue()
 
 
 def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
@@ -75,7 +77,7 @@ def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path, width):
     (path := tmp_path / "wide.yaml").write_text(text.replace("greedy (reward)", "greedy by the score alone"[:24]))
     (result,), _ = run(path, None)
     screen = Console(file=io.StringIO(), width=width)
-    print_result(result, screen)
+    to_terminal(result.table(), screen)
     printed = screen.file.getvalue()
     lines = printed[printed.index("player") : printed.index("Below")].splitlines()
     assert max(map(len, lines)) <= width

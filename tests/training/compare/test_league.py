@@ -2,6 +2,7 @@
 
 import io
 import json
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -11,7 +12,6 @@ from mergefall_training.compare.suite import load_suite
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import elo_ratings
 from mergefall_training.play.verify import verify
-from rich.console import Console
 
 LEAGUE = """
 description: Three players on a small board.
@@ -38,9 +38,9 @@ def suite(tmp_path):
 
 
 def played(suite, out):
-    screen = Console(file=io.StringIO(), width=140)
-    (result,) = compare(suite, out, 1, progress=False, screen=screen)
-    return result, screen.file.getvalue()
+    with redirect_stdout(io.StringIO()) as printed:
+        (result,) = compare(suite, out, 1, progress=False)
+    return result, printed.getvalue()
 
 
 def timeless(result):

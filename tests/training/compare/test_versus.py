@@ -10,7 +10,6 @@ from mergefall_training.cli import main
 from mergefall_training.compare.versus import compare_files, verdict
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.statistics import superiority
-from rich.console import Console
 
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 3, "cols": 3}
 
@@ -72,7 +71,7 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
     paths = [str(tmp_path / f"{name.partition('/')[2]}.jsonl") for name in names]
     for name, path in zip(names, paths, strict=True):
         play(name, out=path)
-    found = compare_files(paths, Console(width=100, quiet=True))
+    found = compare_files(paths)
     assert [versus.confidence for versus in found] == [0.975, 0.975]
     assert all(versus.difference.low > 0 for versus in found)
     main(["compare", *paths])

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from contextlib import redirect_stdout
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,6 @@ from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import TetrisEpisode, read_records
 from mergefall_training.play.watching import Show, Terminal, watch
-from rich.console import Console
 
 ENV, SMALL = "mergefall/Tetris-v0", {"cols": 5, "rows": 6}
 
@@ -86,8 +86,9 @@ games:
 def run(folder, out=None):
     path = folder / "lines.yaml"
     path.write_text(SUITE)
-    screen = Console(file=io.StringIO(), width=160)
-    return compare(path, out, workers=1, progress=False, screen=screen), screen.file.getvalue()
+    with redirect_stdout(io.StringIO()) as printed:
+        results = compare(path, out, workers=1, progress=False)
+    return results, printed.getvalue()
 
 
 def test_tables_say_under_what_rules_and_how_the_mean_was_told(tmp_path):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext
 from dataclasses import replace
-from itertools import groupby
+from itertools import groupby, permutations
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,11 @@ from mergefall.checks import in_place
 from mergefall.imports import import_extra
 from mergefall.typing import Dict, FilePath
 from mergefall_baselines import make
-from rich.console import Console
 from rich.text import Text
 
 from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row, series_table
-from mergefall_training.compare.suite import Contest, Contestant, Suite, load_suite
+from mergefall_training.compare.suite import Contest, Contestant, load_suite
 from mergefall_training.files import json_text, read_json, write_whole
 from mergefall_training.learn.run import Config, Point, begun, train
 from mergefall_training.play.evaluation import evaluate
@@ -34,73 +33,82 @@ FORMAT = "mergefall comparison"
 
 
 def compare(
-    suite: FilePath | Suite,
+    suite: FilePath,
     out: FilePath | None = None,
     workers: int | None = None,
     *,
     games: Sequence[str] | None = None,
     executor: str = "processes",
     progress: bool = True,
-    screen: Console | None = None,
 ) -> list[ContestResult]:
     """Play a suite and print one table per contest, or per series of contests.
 
     Args:
-        suite: the name of a suite that comes with the package, a YAML file, or a `Suite`.
+        suite: the name of a suite that comes with the package, or a YAML file.
         out: folder for the results. Each finished episode is appended to ``<contest>/<label>.jsonl``, so that the same
             call resumes a stopped run; ``results.json``, and in ``<contest>`` a table in Markdown and plots follow.
             Plots need the extra ``render``.
         games: names of the suite's games to play; default: all of them.
         workers, executor, progress: as in `evaluate`. Agents are trained one in each worker process.
-        screen: where tables are printed; default: standard output.
 
     Raises ValueError for a suite that makes no sense or lacks one of `games`, for one that trains agents without `out`,
     and, before anything is trained, for a run that its learner refuses.
     """
-    if not isinstance(suite, Suite):
-        suite = load_suite(suite)
-    if games is not None:
-        suite = suite.only(games)
-    screen = screen or console()
-    folder = None if out is None else Path(out)
-    workers = workers_of(workers)
-    runs = {contest.name: list(_runs(contest, folder)) for contest in suite.contests}
+    chosen, folder, workers = load_suite(suite), None if out is None else Path(out), workers_of(workers)
+    contests = chosen.contests if games is None else chosen.only(games)
+    runs = {contest.name: list(_runs(contest, folder)) for contest in contests}
     results: list[ContestResult] = []
     parallel = executor == "processes" and workers > 1
     with process_pool(workers) if parallel else nullcontext(executor) as shared:
-        for _, alike in groupby(suite.contests, lambda contest: contest.series or contest.name):
-            played = []
-            for contest in alike:
-                if contest.league:
-                    played.append(_league(contest, folder, workers, shared, progress))
-                    continue
-                curves = _trained(contest.name, runs[contest.name], shared, progress)
-                rows = [
-                    _play(contest, player, folder, workers, shared, progress)
-                    for player in contest.players
-                    if player.training is None
-                ]
-                for (agent, group, config), curve in zip(runs[contest.name], curves, strict=True):
-                    row = _play(contest, agent, folder, workers, shared, progress)
-                    rows.append(replace(row, group=group, training_seed=config.seed, curve=curve))
-                played.append(ContestResult(contest.name, rows, contest.baseline, contest.adversary, contest.series))
+
+        def play(contest: Contest, one: Contestant) -> Row:
+            player = make(one.player, **one.options)
+            evaluation = evaluate(
+                player,
+                contest.match,
+                one.episodes,
+                contest.seed,
+                workers=workers,
+                out=folder / contest.name / f"{one.file_name}.jsonl" if folder else None,
+                executor=shared,
+                progress=progress,
+            )
+            return Row(one.label, evaluation, player.batched and executor != "ray")
+
+        def result(contest: Contest) -> ContestResult:
+            if contest.league:
+                matches = {}
+                for one, other in permutations(contest.players, 2):
+                    opponent = {"player": other.player, **other.options}
+                    against = replace(contest, env_kwargs={**contest.env_kwargs, "opponent": opponent})
+                    pair = replace(one, label=f"{one.label} vs {other.label}")
+                    matches[one.label, other.label] = play(against, pair).evaluation
+                return LeagueResult.of(contest.name, matches, contest.baseline)
+            curves = _trained(contest.name, runs[contest.name], shared, progress)
+            rows = [play(contest, player) for player in contest.players if player.training is None]
+            for (agent, group, config), curve in zip(runs[contest.name], curves, strict=True):
+                rows.append(replace(play(contest, agent), group=group, training_seed=config.seed, curve=curve))
+            return ContestResult(contest.name, rows, contest.baseline, contest.adversary, contest.series)
+
+        for _, alike in groupby(contests, lambda contest: contest.series or contest.name):
+            played = [result(contest) for contest in alike]
             if played[0].series:
-                to_terminal(series_table(played), screen)
+                to_terminal(series_table(played))
             else:
-                print_result(played[0], screen)
+                print_result(played[0])
             results += played
     if folder is not None:
-        _write(folder, suite, results, screen)
+        _write(folder, chosen.name, results)
     return results
 
 
-def print_result(result: ContestResult, screen: Console | None = None) -> None:
+def print_result(result: ContestResult) -> None:
     """Print a contest's table, and that of the agents that were trained alike."""
-    to_terminal(result.table(), screen)
+    to_terminal(result.table())
     if (table := result.runs_table()) is not None:
-        to_terminal(table, screen)
+        to_terminal(table)
     if isinstance(result, LeagueResult):
-        to_terminal(result.pairs_table(), screen)
+        to_terminal(result.pairs_table())
 
 
 # -- agents that are trained for a comparison -------------------------------------------------------------------------
@@ -146,41 +154,12 @@ def _train(path: str, config: Config, progress: bool) -> list[Point]:
     return train(path, config, resume=True, progress=progress).points
 
 
-def _play(
-    contest: Contest, contestant: Contestant, folder: Path | None, workers: int, executor: Any, progress: bool
-) -> Row:
-    player = make(contestant.player, **contestant.options)
-    evaluation = evaluate(
-        player,
-        contest.match,
-        contestant.episodes,
-        contest.seed,
-        workers=workers,
-        out=folder / contest.name / f"{contestant.file_name}.jsonl" if folder else None,
-        executor=executor,
-        progress=progress,
-    )
-    return Row(contestant.label, evaluation, player.batched and executor != "ray")
-
-
-def _league(contest: Contest, folder: Path | None, workers: int, executor: Any, progress: bool) -> LeagueResult:
-    """Play the matches of all pairs, from either side."""
-    matches = {}
-    for one in contest.players:
-        for other in contest.players:
-            if other is not one:
-                pair = replace(one, label=f"{one.label} vs {other.label}")
-                row = _play(contest.against(other), pair, folder, workers, executor, progress)
-                matches[one.label, other.label] = row.evaluation
-    return LeagueResult.of(contest.name, matches, contest.baseline)
-
-
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Console) -> None:
+def _write(folder: Path, suite: str, results: list[ContestResult]) -> None:
     """Write the results; those of the suite's games that were played before, and not now, stay."""
-    about = {"format": FORMAT, "version": 1, "package": __version__, "suite": suite.name}
+    about = {"format": FORMAT, "version": 1, "package": __version__, "suite": suite}
     there, names = read_results(folder / "results.json"), {result.name for result in results}
     same = all(there.get(name) == value for name, value in about.items())
     games = [result.content() for result in results]
@@ -188,6 +167,7 @@ def _write(folder: Path, suite: Suite, results: list[ContestResult], screen: Con
     files = {"results.json": json_text(about | {"games": games}, indent=2).encode()}
     for result in results:
         files[f"{result.name}/table.md"] = f"{result.conditions}\n\n{to_markdown(result.table())}\n".encode()
+    screen = console()
     try:
         plots = import_extra("mergefall_training.compare.plots")
     except DependencyNotInstalled as error:

@@ -127,12 +127,6 @@ class Contest(Match):
         """Where the players play, with all defaults."""
         return Match.read(**self.said())
 
-    def against(self, opponent: Contestant) -> Contest:
-        """The contest of a league in which a player of it is the environment's opponent."""
-        return replace(
-            self, env_kwargs={**self.env_kwargs, "opponent": {"player": opponent.player, **opponent.options}}
-        )
-
 
 @dataclass(frozen=True)
 class Suite:
@@ -142,12 +136,11 @@ class Suite:
     description: str
     contests: tuple[Contest, ...]
 
-    def only(self, games: Iterable[str]) -> Suite:
-        """The suite with some games; a series' name stands for all its contests. Raises ValueError for other names."""
+    def only(self, games: Iterable[str]) -> tuple[Contest, ...]:
+        """Some of the games; a series' name stands for all its contests. Raises ValueError for other names."""
         names = [contest.series or contest.name for contest in self.contests]
         chosen = [choice("game", name, list(dict.fromkeys(names))) for name in games]
-        kept = tuple(contest for name, contest in zip(names, self.contests, strict=True) if name in chosen)
-        return replace(self, contests=kept)
+        return tuple(contest for name, contest in zip(names, self.contests, strict=True) if name in chosen)
 
 
 def suite_names() -> list[str]:

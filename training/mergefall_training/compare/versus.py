@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mergefall.typing import FilePath
-from rich.console import Console
 from rich.text import Text
 
 from mergefall_training.compare.results import columns_beside, setting
@@ -14,7 +13,7 @@ from mergefall_training.play.tables import Cell, Table, to_terminal
 from mergefall_training.progress import console
 
 
-def compare_files(paths: Sequence[FilePath], screen: Console | None = None) -> list[Versus]:
+def compare_files(paths: Sequence[FilePath]) -> list[Versus]:
     """Compare the players of files that `evaluate` wrote with that of the first file, and print it.
 
     The intervals hold together with 95 %: of k comparisons, each has a confidence of 1 − 0.05 / k (Bonferroni).
@@ -40,10 +39,9 @@ def compare_files(paths: Sequence[FilePath], screen: Console | None = None) -> l
         f"{first.headline} on a seed. On the seeds of both, below each its {100 * confidence:.4g}% interval; all "
         "comparisons hold together with 95% (Bonferroni)."
     )
-    screen = screen or console()
-    to_terminal(Table("", setting(first), columns, note), screen)
+    to_terminal(Table("", setting(first), columns, note))
     for other, versus in zip(others, beside, strict=True):
-        screen.print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
+        console().print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
     return beside
 
 
