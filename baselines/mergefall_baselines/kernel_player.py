@@ -41,13 +41,22 @@ GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
 
 
 @kernel
+def ask(entry, state, memory, values, settings):
+    """An entry's choice; UNDECIDED if a value is NaN or +inf. -inf stands for illegal actions and lost games."""
+    choice, nonsense = call(entry, ENTRY_TYPE, (state, memory, values, settings)), False
+    for value in values:
+        nonsense |= not value < np.inf
+    return UNDECIDED if nonsense and choice >= 0 else choice
+
+
+@kernel
 def decide_all(entry, states, memory, values, actions, settings, shift):
     """Let an entry decide on a batch of states; `shift`: see `Form`."""
     states, memory, values = unowned(states), unowned(memory), unowned(values)
     for i in range(len(states)):
         if stopped():
             break
-        choice = call(entry, ENTRY_TYPE, (states[i], memory[i], values[i], settings))
+        choice = ask(entry, states[i], memory[i], values[i], settings)
         actions[i] = choice >> shift if choice >= 0 else choice
 
 
@@ -66,7 +75,7 @@ def episode_loop(turn: Kernel, shift: int) -> Kernel:
         for played in range(actions.size):
             if stopped():
                 break
-            choice = call(entry, ENTRY_TYPE, (state, memory, values, settings))
+            choice = ask(entry, state, memory, values, settings)
             if choice < 0:
                 return played, choice
             actions[played] = choice >> shift
@@ -76,15 +85,6 @@ def episode_loop(turn: Kernel, shift: int) -> Kernel:
         return actions.size, GO_ON
 
     return play_on
-
-
-@kernel
-def has_nonsense(values):
-    """Whether one of the values is NaN or +inf; -inf stands for illegal actions and lost games."""
-    found = False
-    for value in values:
-        found |= not value < np.inf
-    return found
 
 
 def best_of(values: Floats) -> Ints:
@@ -183,12 +183,12 @@ class KernelPlayer(Player):
         self._kept[array.ctypes.data] = array
         return np.uint64(array.ctypes.data)
 
-    def _context(self, kind: np.dtype[np.void], **fields: Any) -> np.uint64:
-        """The address of a record of a search's numbers, and of the addresses of its arrays."""
+    def _context(self, kind: np.dtype[np.void], **fields: Any) -> Array:
+        """A record of a search's numbers, and of the addresses of its arrays."""
         record = np.zeros(1, kind)
         for name, value in fields.items():
             record[name] = self._keep(value) if isinstance(value, np.ndarray) else value
-        return self._keep(record)
+        return record
 
     def _check_heuristic(self) -> None:
         """Raises what a user's function raised in the search."""

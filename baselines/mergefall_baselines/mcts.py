@@ -90,8 +90,9 @@ class TreeSearch(KernelPlayer):
         **rules: Any,
     ) -> None:
         super().__init__(**rules)
-        by_player = isinstance(heuristic, Mapping) and "player" in heuristic
-        self.leaf = leaf = leaf_player(heuristic, self.form) if by_player else self._greedy(heuristic)
+        if not isinstance(heuristic, Mapping) or "player" not in heuristic:
+            heuristic = {"player": f"{self.form.rules.name}/greedy", "heuristic": heuristic}
+        self.leaf = leaf = leaf_player(heuristic, self.form)
         self.compiled = (
             isinstance(leaf, KernelPlayer)
             and leaf.form is self.form  # whose decision kernels this search can call
@@ -111,10 +112,6 @@ class TreeSearch(KernelPlayer):
             gamma=self.gamma,
             seed=SEED,
         )
-
-    def _greedy(self, heuristic: Any) -> Player:
-        """The player that values leaves by a heuristic."""
-        raise NotImplementedError
 
     def _make_game(self, way: Any) -> Game:
         """The game under the rules of one of `Form.ways`."""

@@ -8,7 +8,7 @@ A tree has two kinds of nodes:
 
 A *simulation* goes down from the root to a leaf, adds it to the tree, and backs up its value:
 
-- At the root the action is chosen by prior and value (`best_at_root`) and sequential halving.
+- At the root the action is chosen by prior and value (`best_edge`) and sequential halving.
 - Below the root the action is chosen by PUCT.
 - At a chance node the outcome is drawn with its probability.
 - The leaf's actions get values, from which follow its own value and the priors of its actions.
@@ -148,17 +148,6 @@ def tree_at(trees, t):
 
 
 @kernel
-def start(tree, plan):
-    """Begin a tree whose root state is written."""
-    stream = plan.seed
-    for word in tree.states[0]:
-        stream = next_bits(stream ^ word)[1]
-    tree.tree[0].stream = stream
-    tree.tree[0].count = 1
-    tree.tree[0].low, tree.tree[0].high, tree.tree[0].nonsense = np.inf, -np.inf, False
-
-
-@kernel
 def scaled(value, tree):
     """A value in units of the range of the values met: 0 is the lowest, 1 the highest."""
     low, high = tree.tree[0].low, tree.tree[0].high
@@ -180,48 +169,29 @@ def edge_value(edge):
 
 
 @kernel
-def best_by_puct(tree, node):
-    """The action of the highest value + EXPLORATION · prior · √visits / (1 + its visits), -1 if there is none."""
-    edges = tree.edges[node]
-    total = 0
-    for a in range(edges.size):
-        if edges[a].first > -np.inf:
-            total += edges[a].visits
-    weight = EXPLORATION * math.sqrt(max(total, 1))
-    best, highest = -1, -np.inf
-    for a in range(edges.size):
-        edge = edges[a]
-        if edge.first > -np.inf:
-            score = scaled(edge_value(edge), tree) + weight * edge.prior / (1 + edge.visits)
-            if score > highest:
-                best, highest = a, score
-    return best
+def best_edge(tree, node, visits, plan):
+    """The action of the highest score, -1 if there is none.
 
-
-@kernel
-def most_visits(tree):
-    """The visits of the root's most visited action, -1 if the root has no action."""
-    most = -1
-    for edge in tree.edges[0]:
+    - At the root, among those with so many visits, or with the most if `visits` is -1, the score is log prior + (50 +
+      most visits) · value_scale · value.
+    - Below, it is value + EXPLORATION · prior · √(all visits) / (1 + its visits).
+    """
+    edges, most, total = tree.edges[node], -1, 0
+    for edge in edges:
         if edge.first > -np.inf:
             most = max(most, edge.visits)
-    return most
-
-
-@kernel
-def best_at_root(tree, visits, plan):
-    """The root action of the highest score among those with so many visits, -1 if there is none.
-
-    The score is log prior + (50 + most visits) · value_scale · value.
-    """
-    edges = tree.edges[0]
-    weight = (VISIT_SCALE + most_visits(tree)) * plan.value_scale
+            total += edge.visits
+    visits = most if visits < 0 else visits
+    of_value, of_prior = (VISIT_SCALE + most) * plan.value_scale, EXPLORATION * math.sqrt(max(total, 1))
     best, highest = -1, -np.inf
     for a in range(edges.size):
         edge = edges[a]
-        if edge.first > -np.inf and edge.visits == visits:
+        if edge.first > -np.inf and (node > 0 or edge.visits == visits):
             value = scaled(edge_value(edge), tree)
-            score = math.log(max(edge.prior, LEAST_PRIOR)) + weight * value
+            if node == 0:
+                score = math.log(max(edge.prior, LEAST_PRIOR)) + of_value * value
+            else:
+                score = value + of_prior * edge.prior / (1 + edge.visits)
             if score > highest:
                 best, highest = a, score
     return best
@@ -296,7 +266,7 @@ def update(trees, leaves, rows, values, value, plan):
             backup(tree, leaves[t], plan)
 
 
-def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any) -> tuple[Kernel, Kernel, Kernel]:
+def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any, shown: int) -> tuple[Kernel, Kernel, Kernel]:
     """(search, select, conclude) of a game; `game` are settings that the game's player makes.
 
     Args:
@@ -304,6 +274,7 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any) -> tuple[Kerne
             action and the outcome that 64 random bits decide on. Equal outcomes of a chance node have equal numbers.
         is_legal: (state, action, game) -> whether an action is legal.
         leaf_of: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
+        shown: the first word of a state that the draws may depend on.
 
     The kernels returned:
 
@@ -312,18 +283,15 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any) -> tuple[Kerne
       has no action. Simulation -1 begins the trees: their leaves are the roots.
     - `conclude`: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
     """
-    descend = _descend(advance)
+    descend = _descend(advance, shown)
 
     @kernel
     def search(tree, plan, game):
         tree, plan, game = unowned((tree, plan, game))
-        start(tree, plan)
-        leaf_of(tree.states[0], tree.values, game)
-        expand(tree, 0, tree.values, np.nan, plan)
-        for simulation in range(0 if tree.nodes[0].over else plan.simulations):
-            if stopped():
-                break
+        for simulation in range(-1, plan.simulations):
             leaf = descend(tree, simulation, plan, game)
+            if leaf < 0 or stopped():
+                break
             if not tree.nodes[leaf].seen:
                 leaf_of(tree.states[leaf], tree.values, game)
                 expand(tree, leaf, tree.values, np.nan, plan)
@@ -333,17 +301,12 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any) -> tuple[Kerne
     def select(trees, simulation, leaves, plan, game):
         trees, leaves, plan, game = unowned((trees, leaves, plan, game))
         for t in range(len(leaves)):
-            tree = tree_at(trees, t)
-            if simulation < 0:
-                start(tree, plan)
-                leaves[t] = 0
-            else:
-                leaves[t] = -1 if tree.nodes[0].over else descend(tree, simulation, plan, game)
+            leaves[t] = descend(tree_at(trees, t), simulation, plan, game)
 
     return search, select, _conclude(is_legal)
 
 
-def _descend(advance: Kernel) -> Kernel:
+def _descend(advance: Kernel, shown: int) -> Kernel:
     @kernel
     def child_of(tree, index, action, game):
         """The decision node after an action and a drawn outcome, added to the tree if it is new."""
@@ -371,13 +334,22 @@ def _descend(advance: Kernel) -> Kernel:
 
     @kernel
     def descend(tree, simulation, plan, game):
-        """Walk from a root that has actions to a leaf."""
-        node, count = 0, 0
+        """Walk from the root to a leaf, -1 if the root has no action; in simulation -1 the root is the leaf."""
+        about, root, node, count = tree.tree[0], tree.nodes[0], 0, 0
+        if simulation < 0:
+            root.seen = root.over = 0
+            about.stream, about.count = plan.seed, 1
+            for word in tree.states[0, shown:]:
+                about.stream = next_bits(about.stream ^ word)[1]
+            about.low, about.high, about.nonsense = np.inf, -np.inf, False
+            return 0
+        if root.over:
+            return -1
         for edge in tree.edges[0]:
             count += edge.first > -np.inf
-        action = best_at_root(tree, plan.schedule[min(count, CONSIDERED), simulation], plan)
+        visits = plan.schedule[min(count, CONSIDERED), simulation]
         while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
-            node = child_of(tree, node, action if node == 0 else best_by_puct(tree, node), game)
+            node = child_of(tree, node, best_edge(tree, node, visits, plan), game)
         return node
 
     return descend
@@ -387,7 +359,7 @@ def _conclude(is_legal: Kernel) -> Kernel:
     @kernel
     def conclude(tree, plan, game, values):
         """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
-        chosen, first, lost = best_at_root(tree, most_visits(tree), plan), -1, lost_value(tree, plan)
+        chosen, first, lost = best_edge(tree, 0, -1, plan), -1, lost_value(tree, plan)
         for a in range(values.size):
             values[a] = -np.inf
             if tree.edges[0, a].first > -np.inf:

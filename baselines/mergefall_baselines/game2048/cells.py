@@ -11,7 +11,7 @@ from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
 
 from mergefall_baselines.game2048.player import pick
-from mergefall_baselines.game2048.search import INNER, SearchKind, own_moves, read
+from mergefall_baselines.game2048.search import INNER, SearchKind, own_moves
 
 
 def _afterstate_kernel(shape: SearchKind, opponent: str) -> Kernel:
@@ -20,12 +20,11 @@ def _afterstate_kernel(shape: SearchKind, opponent: str) -> Kernel:
     dead, lowest, two, four = real(shape.dead), real(shape.lowest if chance else -np.inf), real(0.9), real(0.1)
 
     @kernel
-    def afterstate(left, weight, ctx):
+    def afterstate(left, weight, c):
         """Value of the afterstate in row `left` of the scratch, which is the number of own moves left.
 
         `weight` is its probability, or 2^d in a mixed search.
         """
-        c = read(ctx)
         size, weights = c.rows * c.cols, borrow(c.weights, np.float64, c.weight_count)
         cells = borrow(c.cells + np.uint64(left * size), np.uint8, size)
         leaf = (left == 0 and c.state_leaves == 0) or (chance and left > 0 and weight < c.cutoff)
@@ -57,7 +56,7 @@ def _afterstate_kernel(shape: SearchKind, opponent: str) -> Kernel:
                         score = move_cells(after, c.rows, c.cols, INNER >> k & 3)
                         if score >= 0:
                             legal = True
-                            later = afterstate(left - 1, onward, ctx)
+                            later = afterstate(left - 1, onward, c)
                             best = max(best, real(later + score) if scored else later)
                 if not legal:
                     best = dead
@@ -88,8 +87,8 @@ def cells_kernel(shape: SearchKind, opponent: str) -> Kernel:
 
     @kernel
     def decide_by_cells(state, memory, values, settings):
-        ctx, order = settings
-        c, cells = read(ctx), cells_in(state)
+        contexts, order = settings
+        c, cells = contexts[0], cells_in(state)
         left = own_moves(cells, c.depth) - 1
         after = borrow(c.cells + np.uint64(left * cells.size), np.uint8, cells.size)
         for action in range(4):
@@ -97,7 +96,7 @@ def cells_kernel(shape: SearchKind, opponent: str) -> Kernel:
             score = move_cells(after, c.rows, c.cols, action)
             values[action] = -np.inf
             if score >= 0:
-                value = afterstate(left, start, ctx)
+                value = afterstate(left, start, c)
                 values[action] = np.float64(value) + score if scored else value
         return pick(values, order)
 

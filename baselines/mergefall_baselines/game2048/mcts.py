@@ -7,50 +7,41 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.board import CELLS, legal_mask, move_cells, new_states, put_tile
+from mergefall.game2048.board import CELLS, cells_of, flat_cells, legal_mask, move_cells, put_tile, shape_of
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel, Words
 
-from mergefall_baselines.game2048.expectimax import greedy
 from mergefall_baselines.game2048.player import FORM, Boards
 from mergefall_baselines.mcts import Game, TreeSearch
-from mergefall_baselines.player import Player
 from mergefall_baselines.tree import tree_kernels
 
 U = np.uint64
 
 
 class Settings(NamedTuple):
-    """Settings of the kernels; a state is the ranks of a board, a byte each."""
+    """Settings of the kernels; a state is that of the game."""
 
-    rows: int
-    cols: int
     rewards: float  # 1 if the score of a move counts, else 0
     log2: bool  # whether it counts as log2(1 + score)
     memory: Words  # of the leaf's player, which remembers nothing
-    asked: Words  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
-
-
-@kernel
-def cells_of(state, game):
-    """The ranks of a state, uint8[rows·cols]."""
-    return state.view(np.uint8)[: game.rows * game.cols]
 
 
 @kernel
 def advance(state, action, bits, after, game):
     """Move and put the new tile; see `tree.tree_kernels`."""
     after[:] = state
-    cells = cells_of(after, game)
-    gain = move_cells(cells, game.rows, game.cols, action)
+    rows, cols, _ = shape_of(after)
+    cells = flat_cells(after, rows, cols)
+    gain = move_cells(cells, rows, cols, action)
     reward = np.log2(1.0 + gain) if game.log2 else np.float64(gain)
     return put_tile(cells, bits), game.rewards * reward, False
 
 
 @kernel
 def is_legal(state, action, game):
-    return legal_mask(cells_of(state, game), game.rows, game.cols) >> action & 1 == 1
+    rows, cols, _ = shape_of(state)
+    return legal_mask(flat_cells(state, rows, cols), rows, cols) >> action & 1 == 1
 
 
 @cache
@@ -59,15 +50,14 @@ def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
 
     @kernel
     def leaf(state, values, game):
-        game.asked[CELLS:] = state
-        decide(game.asked, game.memory, values, game.leaf)
+        decide(state, game.memory, values, game.leaf)
 
-    search, select, conclude = tree_kernels(advance, is_legal, leaf)
+    search, select, conclude = tree_kernels(advance, is_legal, leaf, CELLS)
 
     @kernel
     def decide_by_tree(state, memory, values, settings):
         tree, plan, own = settings
-        tree.states[0, :] = state[CELLS:]
+        tree.states[0, :] = state
         search(tree, plan, own)
         return conclude(tree, plan, own, values)
 
@@ -135,24 +125,19 @@ class Mcts(TreeSearch):
     ) -> None:
         super().__init__(heuristic, simulations, temperature, value_scale, rewards, **rules)
 
-    def _greedy(self, heuristic: Any) -> Player:
-        return greedy(heuristic)
-
     def _make_game(self, way: Boards) -> Game:
-        rows, cols = way.rows, way.cols
+        rows, cols, rewards = way.rows, way.cols, self.rewards
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
         leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
-        counted, asked = (float(bool(self.rewards)), self.rewards == "log2"), new_states(1, rows, cols)[0]
-        settings = Settings(rows, cols, *counted, np.zeros(1, U), asked, own)
         kernels, decide_by_tree = search_kernels(decide)
         return Game(
             kernels=kernels,
-            settings=settings,
-            words=-(-rows * cols // 8),
+            settings=Settings(float(bool(rewards)), rewards == "log2", np.zeros(1, U), own),
+            words=CELLS + (rows * cols + 7) // 8,
             n_actions=4,
             leaf=leaf,
-            observations=lambda states: states.view(np.uint8)[:, : rows * cols].reshape(-1, rows, cols),
-            write_root=lambda state, memory, root: np.copyto(root, state[CELLS:]),
+            observations=lambda states: cells_of(states, rows, cols),
+            write_root=lambda state, memory, root: np.copyto(root, state),
             decide=decide_by_tree,
         )

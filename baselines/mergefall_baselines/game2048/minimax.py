@@ -11,21 +11,18 @@ from typing import Any
 
 import numpy as np
 from mergefall.game2048 import packed
-from mergefall.game2048.board import cells_in
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 
 from mergefall_baselines.game2048.cells import cells_kernel
-from mergefall_baselines.game2048.player import pick
 from mergefall_baselines.game2048.search import (
     INNER,
     TO_THE_END,
     Search2048,
     SearchKind,
+    deciding,
     evaluator,
-    own_moves,
-    read,
     result_of,
     slide,
 )
@@ -37,15 +34,14 @@ def worst_reply_kernel(shape: SearchKind) -> Kernel:
     evaluate, scored, dead = evaluator(shape), shape.scored, float(shape.dead)
 
     @kernel
-    def worst_reply(board, left, alpha, beta, ctx):
+    def worst_reply(board, left, alpha, beta, c):
         """Value of an afterstate after which `left` own moves follow.
 
         Exact between `alpha` and `beta`. A result of at most `alpha` is an upper bound, one of at least `beta` a lower
         bound.
         """
-        c = read(ctx)
         if left == 0 and c.state_leaves == 0:
-            return np.float64(evaluate(board, False, ctx))
+            return np.float64(evaluate(board, False, c))
         if stopped():
             return dead
         cells, worst = packed.empties(board) & c.area, np.inf
@@ -56,19 +52,19 @@ def worst_reply_kernel(shape: SearchKind) -> Kernel:
             cells ^= bit
             for rank in range(1, 3):
                 state = board | bit << U(rank - 1)
-                slid, best, legal = slide(state, ctx), -np.inf, False
+                slid, best, legal = slide(state, c), -np.inf, False
                 for i in range(0, 8, 2):
                     after, gain = result_of(slid, INNER >> i & 3)
                     if after != state and best < min(beta, worst):
                         legal = True
                         if left == 0:  # a leaf with one more tile
-                            best = np.float64(evaluate(state, True, ctx))
+                            best = np.float64(evaluate(state, True, c))
                             break
                         score = np.float64(gain) if scored else 0.0
                         if last:
-                            later = np.float64(evaluate(after, False, ctx))
+                            later = np.float64(evaluate(after, False, c))
                         else:
-                            later = worst_reply(after, below, max(alpha, best) - score, min(beta, worst) - score, ctx)
+                            later = worst_reply(after, below, max(alpha, best) - score, min(beta, worst) - score, c)
                         best = max(best, later + score)
                 worst = min(worst, best if legal else dead)
                 if worst <= alpha:
@@ -82,10 +78,9 @@ def worst_cell_kernel(shape: SearchKind) -> Kernel:
     evaluate, dead = evaluator(shape), float(shape.dead)
 
     @kernel
-    def worst_cell(board, left, alpha, factor, ctx):
+    def worst_cell(board, left, alpha, factor, c):
         """Value of an afterstate `factor` = 2^d deep; an upper bound of it if at most `alpha`."""
-        c = read(ctx)
-        own = np.float64(evaluate(board, False, ctx)) * factor
+        own = np.float64(evaluate(board, False, c)) * factor
         if stopped() or (left == 0 and c.state_leaves == 0):
             return own
         cells, worst = packed.empties(board) & c.area, np.inf
@@ -95,14 +90,14 @@ def worst_cell_kernel(shape: SearchKind) -> Kernel:
             mean = 0.0
             for rank in range(1, 3):
                 state = board | bit << U(rank - 1)
-                slid, best, legal = slide(state, ctx), -np.inf, False
+                slid, best, legal = slide(state, c), -np.inf, False
                 for i in range(0, 8, 2):
                     after, _ = result_of(slid, INNER >> i & 3)
                     if after != state:
                         legal = True
-                        best = max(best, worst_cell(after, left - 1, best, 4.0 * factor, ctx) if left else 0.0)
+                        best = max(best, worst_cell(after, left - 1, best, 4.0 * factor, c) if left else 0.0)
                 if legal:
-                    best += np.float64(evaluate(state, True, ctx)) * 2.0 * factor
+                    best += np.float64(evaluate(state, True, c)) * 2.0 * factor
                 else:
                     best = dead * 2.0 * factor
                 mean += best * (0.9 if rank == 1 else 0.1)
@@ -124,28 +119,17 @@ def adversary_kernel(mixed: bool, shape: SearchKind) -> Kernel:
     if shape.kind == "wide":
         return cells_kernel(shape, "mixed" if mixed else "adversary")
     reply, first = (worst_cell_kernel(shape), 2.0) if mixed else (worst_reply_kernel(shape), np.inf)
-    pack, scored = shape.pack_kernel, shape.scored
+    scored = shape.scored
 
     @kernel
-    def decide(state, memory, values, settings):
-        ctx, order = settings
-        c, cells = read(ctx), cells_in(state)
-        board, below, best = pack(cells, c.rows, c.cols), own_moves(cells, c.depth) - 1, -np.inf
-        slid = slide(board, ctx)
-        for action in order:
-            after, gain = result_of(slid, action)
-            values[action] = -np.inf
-            if after != board:
-                score = np.float64(gain) if scored else 0.0
-                alpha = best - score if c.bounded else -np.inf
-                value = reply(after, below, alpha, first, ctx)
-                values[action] = value + score
-                if c.bounded and value <= alpha:  # a bound, which rounding must not lift above the best
-                    values[action] = min(values[action], best)
-                best = max(best, values[action])
-        return pick(values, order)
+    def worth(after, gain, left, best, c):
+        score = np.float64(gain) if scored else 0.0
+        alpha = best - score if c.bounded else -np.inf
+        value = reply(after, left, alpha, first, c)
+        # A bound: rounding must not lift it above the best.
+        return min(value + score, best) if c.bounded and value <= alpha else value + score
 
-    return decide
+    return deciding(shape, worth)
 
 
 def minimax(

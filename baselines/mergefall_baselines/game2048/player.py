@@ -22,7 +22,6 @@ from mergefall_baselines.kernel_player import (
     UNDECIDED,
     Form,
     episode_loop,
-    has_nonsense,
 )
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
@@ -75,7 +74,7 @@ def _entry(signature: Any, bounded: bool) -> Kernel:
             return OUTGROWN
         decide, own = settings_at(settings, settings_type)
         action = call(decide, decide_type, (state, memory, values, own))
-        return UNDECIDED - action if values[action] == -np.inf or has_nonsense(values) else action
+        return UNDECIDED - action if values[action] == -np.inf else action
 
     return entry
 

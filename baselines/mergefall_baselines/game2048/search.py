@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.checks import array, boolean, choice, integer, number
 from mergefall.game2048 import packed
+from mergefall.game2048.board import cells_in
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
@@ -22,7 +23,7 @@ from mergefall.typing import Array, Ints, Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.game2048.leaves import LINES, REAL, SUMS, slid_lines
-from mergefall_baselines.game2048.player import FORM, MARGIN, Boards
+from mergefall_baselines.game2048.player import FORM, MARGIN, Boards, pick
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.table import new_table
 
@@ -33,8 +34,7 @@ LARGEST_TABLE = 21  # bits: two million entries
 LINE = 4  # the longest line of a board in a word
 INNER = 0b01111000  # the order of the moves below the root, two bits each, from the lowest: up, down, left, right
 
-# The context of a search, shared by all nodes: numbers, and addresses of arrays that the player keeps alive. Nodes pass
-# on the address of one such record, `ctx`.
+# The context of a search, `c`, shared by all nodes: numbers, and addresses of arrays that the player keeps alive.
 CONTEXT = np.dtype(
     [
         ("rows", np.int64),
@@ -105,14 +105,8 @@ def shape_of(heuristic: Any, kind: str, scored: bool) -> SearchKind:
 
 
 @kernel
-def read(ctx):
-    return borrow(ctx, CONTEXT, 1)[0]
-
-
-@kernel
-def slide(board, ctx):
+def slide(board, c):
     """The four afterstates in the order of the actions, then the scores of a vertical and of a horizontal move."""
-    c = read(ctx)
     return packed.moves(board, borrow(c.row_lines, np.uint64, LINES), borrow(c.column_lines, np.uint64, LINES))
 
 
@@ -126,24 +120,43 @@ def result_of(slid, action):
 
 @cache
 def evaluator(shape: SearchKind) -> Kernel:
-    """The kernel ``(board, to_move, ctx) -> value`` of boards in a word, by a heuristic."""
+    """The kernel ``(board, to_move, c) -> value`` of boards in a word, by a heuristic."""
     of_packed, value_of = shape.packed_kernel, shape.value_kernel
     type0, count0, type1, count1 = shape.tables
 
     @kernel
-    def evaluate_by_tables(board, to_move, ctx):
-        c = read(ctx)
+    def evaluate_by_tables(board, to_move, c):
         tables = borrow(c.table0, type0, count0), borrow(c.table1, type1, count1)
         return of_packed(board, to_move, tables, borrow(c.weights, np.float64, c.weight_count))
 
     @kernel
-    def evaluate_cells(board, to_move, ctx):
-        c = read(ctx)
+    def evaluate_cells(board, to_move, c):
         cells = borrow(c.cells, np.uint8, c.rows * c.cols)
         packed.unpack(board, cells, c.rows, c.cols)
         return value_of(cells, c.rows, c.cols, to_move, borrow(c.weights, np.float64, c.weight_count))
 
     return evaluate_by_tables if shape.kind == "packed" else evaluate_cells
+
+
+def deciding(shape: SearchKind, worth: Kernel) -> Kernel:
+    """The decision kernel that values each move by a kernel (afterstate, score, own moves left, best so far, c)."""
+    pack = shape.pack_kernel
+
+    @kernel
+    def decide(state, memory, values, settings):
+        contexts, order = settings
+        c, cells, best = contexts[0], cells_in(state), -np.inf
+        board, left = pack(cells, c.rows, c.cols), own_moves(cells, c.depth) - 1
+        slid = slide(board, c)
+        for action in order:
+            after, gain = result_of(slid, action)
+            values[action] = -np.inf
+            if after != board:
+                values[action] = worth(after, gain, left, best, c)
+                best = max(best, values[action])
+        return pick(values, order)
+
+    return decide
 
 
 # -- depth -------------------------------------------------------------------------------------------------------------
@@ -185,7 +198,7 @@ class Search2048(KernelPlayer):
     """A search to a depth, with a heuristic at its leaves.
 
     Args:
-        kernel_of: makes the decision kernel of a `SearchKind`; its settings are the address of a context and the order.
+        kernel_of: makes the decision kernel of a `SearchKind`; its settings are a context and the order of moves.
         heuristic: a name, a mapping with a name and weights, a `NetworkHeuristic`, or None: every leaf is worth 0.
         depth: own moves, or one of `DEPTH_RULES`.
         leaf, rewards, order, time_limit, table, cutoff, rows, cols: see `2048/expectimax`.
@@ -230,7 +243,7 @@ class Search2048(KernelPlayer):
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         if self.time_limit is None:
             return super()._decide(rules, states, memory, values, exact)
-        contexts = [self._kept[self.decider(way, exact)[1][0]] for way in FORM.ways(rules)]
+        contexts = [self.decider(way, exact)[1][0] for way in FORM.ways(rules)]
         actions = np.empty(len(states), np.int64)
 
         def tell(field: str, value: int) -> None:
@@ -256,7 +269,7 @@ class Search2048(KernelPlayer):
                 timer.cancel()
         return actions
 
-    def _search_context(self, shape: SearchKind, rows: int, cols: int, exact: bool) -> np.uint64:
+    def _search_context(self, shape: SearchKind, rows: int, cols: int, exact: bool) -> Array:
         in_word = shape.kind != "wide"
         most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
         if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):

@@ -10,7 +10,7 @@ import numpy as np
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris.field import landing
 from mergefall.tetris.game import columns_in, queued
-from mergefall.tetris.heuristics import MEMO, Heuristic, priority
+from mergefall.tetris.heuristics import MEMO, priority
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.heuristics.base import Recipe, kernels_of
 from mergefall.tetris.pieces import WIDTHS
@@ -30,14 +30,6 @@ from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.player import FORM
-
-
-def greedy_settings(heuristic: Heuristic, rules: Rules) -> tuple[Any, ...]:
-    """The settings of `greedy_kernels`, scratch memory included."""
-    heuristic.check_size(rules.rows, rules.cols)
-    memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(rules.cols, dtype=np.uint64)
-    clear_first, weights = rules.overflow == "clear_first", heuristic.weight_vector()
-    return rules.piece_set.first, rules.rows, clear_first, weights, memo, scratch
 
 
 def best_kernel(leaf: Kernel, slides: bool, reachable: bool, by_priority: bool = False) -> Kernel:
@@ -98,24 +90,20 @@ def best_kernel(leaf: Kernel, slides: bool, reachable: bool, by_priority: bool =
 
 
 @cache
-def greedy_kernels(recipe: Recipe, slides: bool, reachable: bool, by_priority: bool = False) -> tuple[Kernel, Kernel]:
-    """(choose, decide) for a heuristic's `recipe`: the best placement of a piece, and of the first piece in a queue."""
+def greedy_kernel(recipe: Recipe, slides: bool, reachable: bool, by_priority: bool) -> Kernel:
+    """The decision kernel of a heuristic's `recipe`."""
     _, _, prepare, leaf = kernels_of(recipe, True)
     best = best_kernel(leaf, slides, reachable, by_priority)
 
     @kernel(forceinline=True)
-    def choose(columns, piece, values, settings):
-        _, rows, clear_first, weights, memo, scratch = settings
-        prepare(columns, rows, memo)
-        return best(columns, piece, rows, clear_first, weights, memo, scratch, values)[0]
-
-    @kernel(forceinline=True)
     def decide(state, memory, values, settings):
-        state, values, settings = unowned((state, values, settings))
+        state, values, (first, rows, clear_first, weights, memo, scratch) = unowned((state, values, settings))
         values[:] = -np.inf
-        return choose(columns_in(state), settings[0] + queued(state, 0), values, settings)
+        columns = columns_in(state)
+        prepare(columns, rows, memo)
+        return best(columns, first + queued(state, 0), rows, clear_first, weights, memo, scratch, values)[0]
 
-    return choose, decide
+    return decide
 
 
 class Greedy(KernelPlayer):
@@ -147,8 +135,11 @@ class Greedy(KernelPlayer):
         self.heuristic = make_heuristic(heuristic)
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, tuple[Any, ...]]:
-        _, decide = greedy_kernels(self.heuristic.recipe, way.slides, way.reachable, self.by_priority)
-        return decide, greedy_settings(self.heuristic, way)
+        self.heuristic.check_size(way.rows, way.cols)
+        memo, scratch = np.empty(MEMO, dtype=np.uint64), np.empty(way.cols, dtype=np.uint64)
+        weights, clear_first = self.heuristic.weight_vector(), way.overflow == "clear_first"
+        settings = way.piece_set.first, way.rows, clear_first, weights, memo, scratch
+        return greedy_kernel(self.heuristic.recipe, way.slides, way.reachable, self.by_priority), settings
 
 
 def dellacherie(**rules: Any) -> Greedy:

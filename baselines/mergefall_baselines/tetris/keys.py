@@ -23,12 +23,12 @@ from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Ints, Kernel
 from mergefall.words import any_bit
 
-from mergefall_baselines.entry import ENTRY_TYPE, call
 from mergefall_baselines.kernel_player import (
     GO_ON,
     OVER,
     Form,
     KernelPlayer,
+    ask,
     episode_loop,
 )
 from mergefall_baselines.registry import of_game, player_of, without_memory
@@ -141,7 +141,7 @@ def decide(state, memory, values, settings):
     _, _, rules_word, asked, trial, _ = routes
     if memory[MARK] != mark_of(state):
         without_keys(state, rules_word, asked)
-        choice = call(entry, ENTRY_TYPE, (asked, memory[:MEMORY], wanted, own))
+        choice = ask(entry, asked, memory[:MEMORY], wanted, own)
         if choice < 0:
             values[:] = np.nan
             return np.int64(game.WAIT)

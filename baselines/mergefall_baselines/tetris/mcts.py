@@ -16,8 +16,6 @@ from mergefall.tetris.rules import Rules
 from mergefall.typing import Floats, Kernel, Observation, Words
 
 from mergefall_baselines.mcts import Game, TreeSearch
-from mergefall_baselines.player import Player
-from mergefall_baselines.tetris.greedy import Greedy
 from mergefall_baselines.tetris.memory import (
     IDS,
     MEMORY,
@@ -50,7 +48,7 @@ class Settings(NamedTuple):
     distribution: int  # of the unknown pieces, an index into `DISTRIBUTIONS`
     rewards: float  # what a line counts, 1 or 0
     weights: Floats  # of the heuristic whose terms of a move count; empty without one
-    memory: Words  # [MEMORY], scratch: what the leaf's player remembers
+    memory: Words  # of the leaf's player, which remembers nothing
     asked: Words  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
@@ -127,13 +125,11 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
 
     @kernel
     def leaf(state, values, game):
-        game.memory[:] = U(0)
-        observe(game.memory, state[QUEUE], np.int64(state[KNOWN]), 0)
         game.asked[states.QUEUE] = state[QUEUE]
         copy(state[COLUMNS:], states.columns_in(game.asked))
         decide(game.asked, game.memory, values, game.leaf)
 
-    search, select, conclude = tree_kernels(advance, is_legal, leaf)
+    search, select, conclude = tree_kernels(advance, is_legal, leaf, 0)
 
     @kernel
     def decide_by_tree(state, memory, values, settings):
@@ -190,9 +186,6 @@ class Mcts(TreeSearch):
         **rules: Any,
     ) -> None:
         super().__init__(heuristic, simulations, temperature, value_scale, rewards, **rules)
-
-    def _greedy(self, heuristic: Any) -> Player:
-        return Greedy(heuristic)
 
     def _make_game(self, way: Rules) -> Game:
         leaf: Any = self.leaf.with_rules(asdict(way))

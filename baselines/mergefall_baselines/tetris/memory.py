@@ -10,10 +10,7 @@ equal probability. If it is 0, `weights` float64[IDS] are the probabilities of t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from mergefall.checks import choice
 from mergefall.kernels import kernel
 from mergefall.tetris.game import KINDS
 from mergefall.tetris.rules import Rules
@@ -26,11 +23,6 @@ MEMORY = HELD + 1
 DISTRIBUTIONS = ("uniform", "bag", "counted")
 UNIFORM, BAG, COUNTED = range(3)
 OF_RANDOMIZER = {"uniform": "uniform", "bag7": "bag", "hidden": "counted"}
-
-
-def distribution_option(distribution: Any) -> str | None:
-    """Check the option `distribution`: one of `DISTRIBUTIONS`, or None for the environment's randomizer."""
-    return None if distribution is None else choice("distribution", distribution, DISTRIBUTIONS)
 
 
 def drawn_by(distribution: str | None, rules: Rules) -> tuple[int, int]:
@@ -80,14 +72,6 @@ def chances_of(memory, distribution, drawn, weights):
             elif memory[COUNTS + i] == least:
                 bag |= 1 << i
     return bag
-
-
-@kernel
-def chance_of(id, bag, weights):
-    """The probability that a piece id comes next."""
-    if bag:
-        return 1.0 / popcount(U(bag)) if bag >> id & 1 else 0.0
-    return weights[id]
 
 
 @kernel

@@ -27,10 +27,8 @@ from mergefall_baselines.entry import call, settings_at
 from mergefall_baselines.kernel_player import (
     GO_ON,
     OVER,
-    UNDECIDED,
     Form,
     episode_loop,
-    has_nonsense,
 )
 from mergefall_baselines.tetris.memory import COUNTS, MEMORY, observe
 
@@ -58,50 +56,31 @@ def _ways(rules: Rules) -> tuple[Rules]:
 
 
 @cache
-def _entry(signature: Any) -> Kernel:
+def _entry(signature: Any, sees_all: bool) -> Kernel:
     decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
 
     @kernel
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
-        queue, last = state[game.QUEUE], game.settings_of(state)[2]
-        observe(memory, queue, 1 + last, np.int64(state[game.HOLD]))
         decide, own = settings_at(settings, settings_type)
-        if game.choices_of(state) == 1:
-            placement = call(decide, decide_type, (state, memory, values, own))
-            return UNDECIDED if has_nonsense(values) else placement
-        n, unseen = values.size // 2, COUNTS + game.queued(state, last)
-        others = queue >> U(4)
+        queue, last, hold = state[game.QUEUE], game.settings_of(state)[2], state[game.HOLD]
+        if not sees_all:
+            observe(memory, queue, 1 + last, np.int64(hold))
+        if sees_all or game.choices_of(state) == 1:
+            return call(decide, decide_type, (state, memory, values, own))
+        n, unseen, others = values.size // 2, COUNTS + game.queued(state, last), queue >> U(4)
+        if hold:
+            others = (others & U((1 << 4 * (last - 1)) - 1)) << U(4) | hold - U(1)
         memory[unseen] -= U(1)
-        if state[game.HOLD]:
-            others = (others & U((1 << 4 * (last - 1)) - 1)) << U(4) | state[game.HOLD] - U(1)
         state[game.QUEUE] = queue & U((1 << 4 * last) - 1)
         placement = call(decide, decide_type, (state, memory, values[:n], own))
-        if state[game.HOLD] == 0:
-            memory[unseen] += U(1)
+        memory[unseen] += U(hold == 0)
         state[game.QUEUE] = others
         other = call(decide, decide_type, (state, memory, values[n:], own))
+        memory[unseen] += U(hold > 0)
         state[game.QUEUE] = queue
-        if state[game.HOLD]:
-            memory[unseen] += U(1)
-        if has_nonsense(values):
-            return UNDECIDED
         worth, best = values[n + action_of(other)], values[action_of(placement)]
         return other + (n << ACTION_SHIFT) if worth > best else placement
-
-    return entry
-
-
-@cache
-def _state_entry(signature: Any) -> Kernel:
-    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
-
-    @kernel
-    def entry(state, memory, values, settings):
-        state, memory, values = unowned((state, memory, values))
-        decide, own = settings_at(settings, settings_type)
-        action = call(decide, decide_type, (state, memory, values, own))
-        return UNDECIDED - action if has_nonsense(values) else action
 
     return entry
 
@@ -111,11 +90,11 @@ FORM = Form(
     memory_words=MEMORY,
     loop=episode_loop(_turn, ACTION_SHIFT),
     shift=ACTION_SHIFT,
-    entry=lambda signature, rules: _entry(signature),
+    entry=lambda signature, rules: _entry(signature, False),
     ways=_ways,
 )
 STATE_FORM = replace(  # without the memory and the two decisions of the entry
     FORM,
-    entry=lambda signature, rules: _state_entry(signature),
+    entry=lambda signature, rules: _entry(signature, True),
     ways=lambda rules: (_plain(rules),),
 )

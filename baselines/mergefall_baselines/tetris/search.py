@@ -9,17 +9,17 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from mergefall.checks import integer, number
+from mergefall.checks import choice, integer, number
 from mergefall.kernels import kernel
 from mergefall.tetris.field import height_of
 from mergefall.tetris.heuristics import MEMO, OpenEnclosed
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Kernel
+from mergefall.typing import Array, Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.memory import IDS, distribution_option, drawn_by
+from mergefall_baselines.tetris.memory import DISTRIBUTIONS, IDS, drawn_by
 from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tetris.search_kernels import CONTEXT, SearchKind, search_kernel
 
@@ -84,7 +84,7 @@ class Expectimax(KernelPlayer):
         self.heuristic = make_heuristic(heuristic)
         self.depth = integer("depth", depth, 1, MOST_MOVES)
         self.sees_next = self.depth > 1
-        self.distribution = distribution_option(distribution)
+        self.distribution = None if distribution is None else choice("distribution", distribution, DISTRIBUTIONS)
         self.beam = 0 if beam is None else integer("beam", beam, 1)
         self.lost = -math.inf if lost is None else number("lost", lost)
 
@@ -102,7 +102,7 @@ class Expectimax(KernelPlayer):
         kernel = search_kernel(SearchKind(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound))
         return kernel, (self._search_context(way), exact)
 
-    def _search_context(self, rules: Rules) -> np.uint64:
+    def _search_context(self, rules: Rules) -> Array:
         self.heuristic.check_size(rules.rows, rules.cols)
         known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth

@@ -23,16 +23,17 @@ from mergefall.tetris.heuristics.base import Recipe, kernels_of
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.typing import Kernel
+from mergefall.words import popcount
 
 from mergefall_baselines.tetris.greedy import best_kernel
-from mergefall_baselines.tetris.memory import IDS, bag_after, chance_of, chances_of
+from mergefall_baselines.tetris.memory import IDS, bag_after, chances_of
 
 U = np.uint64
 SLACK = 1e-6  # a bound prunes only if it falls short by this much: above rounding errors, below any real difference
 ROUNDING = 1e-12  # a probability that should be 0 may be this much above it
 
-# The memory of one search. Kernels receive the address of such a record, called `ctx`, and read it as `c`. Level 0 is
-# the root, level k what follows k placements. Each level has its own board, memo and lists.
+# The memory of one search, `c`. Level 0 is the root, level k what follows k placements. Each level has its own board,
+# memo and lists.
 CONTEXT = np.dtype(
     [
         ("depth", np.int64),  # own moves of the search
@@ -69,37 +70,15 @@ class Node(NamedTuple):
 
 
 @kernel
-def read(ctx):
-    return borrow(ctx, CONTEXT, 1)[0]
-
-
-@kernel
-def board_at(level, c):
-    """The board of a level, uint64[cols]."""
-    return borrow(c.columns + U(8 * level * c.cols), np.uint64, c.cols)
-
-
-@kernel
-def memo_at(level, c):
-    """The memo of a level's board, uint64[MEMO]."""
-    return borrow(c.memos + U(8 * MEMO * level), np.uint64, MEMO)
-
-
-@kernel
-def lists_at(level, c):
-    """(placements int64[n], keys float64[n]) of a level."""
-    offset = U(8 * c.listed * level)
-    return borrow(c.placements + offset, np.int64, c.listed), borrow(c.keys + offset, np.float64, c.listed)
-
-
-@kernel
-def weights_of(c):
-    return borrow(c.weights, np.float64, c.weight_count)
-
-
-@kernel
-def scratch_of(c):
-    return borrow(c.scratch, np.uint64, c.cols)
+def at_level(level, c):
+    """What belongs to a level: its board uint64[cols], the board's memo, and lists of placements and of their keys."""
+    listed = U(8 * c.listed * level)
+    return (
+        borrow(c.columns + U(8 * level * c.cols), np.uint64, c.cols),
+        borrow(c.memos + U(8 * MEMO * level), np.uint64, MEMO),
+        borrow(c.placements + listed, np.int64, c.listed),
+        borrow(c.keys + listed, np.float64, c.listed),
+    )
 
 
 @kernel
@@ -107,7 +86,9 @@ def share_of(id, node, c):
     """The probability that a piece id is the node's next: 1 or 0 while the queue determines it."""
     if node.known:
         return 1.0 if np.int64(node.queue & U(15)) == id else 0.0
-    return chance_of(id, node.bag, borrow(c.chances, np.float64, IDS))
+    if node.bag:
+        return 1.0 / popcount(U(node.bag)) if node.bag >> id & 1 else 0.0
+    return borrow(c.chances, np.float64, IDS)[id]
 
 
 @kernel
@@ -129,100 +110,82 @@ class SearchKind(NamedTuple):
     bound: Kernel
 
 
-@kernel
-def sort_down(placements, keys, count):
-    """Sort by keys, highest first; equal ones stay in their order."""
-    for i in range(1, count):
-        placement, key, j = placements[i], keys[i], i
-        while j > 0 and keys[j - 1] < key:
-            placements[j], keys[j] = placements[j - 1], keys[j - 1]
-            j -= 1
-        placements[j], keys[j] = placement, key
-
-
 def _placement_kernels(shape: SearchKind, heuristic: Kernels) -> tuple[Kernel, Kernel, Kernel]:
-    """(play, leaf_value, best_leaf), the kernels for placements on a level's board; the last two need its memo."""
-    clears, move, leaf, best_placement = (
-        shape.clears,
-        heuristic.move,
-        heuristic.leaf,
-        best_kernel(heuristic.leaf, shape.slides, shape.reachable),
-    )
+    """(play, leaf_value, listed), the kernels for placements on a level's board; the last two may need its memo."""
+    clears, move, leaf = shape.clears, heuristic.move, heuristic.leaf
+    best, list_all = best_kernel(leaf, shape.slides, shape.reachable), lister(shape.slides, shape.reachable)
+    bound, bounded = shape.bound, shape.bound is not None
 
     @kernel
     def play(level, piece, placement, c):
         """Play a placement onto the next level's board: (terms of the move, whether it is fatal)."""
-        rotation, column, y = at_rest(placement)
-        after = board_at(level + 1, c)
-        copy(board_at(level, c), after)
+        (rotation, column, y), after = at_rest(placement), at_level(level + 1, c)[0]
+        copy(at_level(level, c)[0], after)
         if clears:
             lines, own, over = place(after, piece, rotation, column, y, c.rows, c.clear_first != 0)
         else:
             put(after, piece, rotation, column, y)
             lines, own, over = 0, 0, y + HEIGHTS[piece, rotation] > c.rows
-        return move(piece, rotation, column, y, lines, own, c.rows, weights_of(c)), over
+        weights = borrow(c.weights, np.float64, c.weight_count)
+        return move(piece, rotation, column, y, lines, own, c.rows, weights), over
 
     @kernel
     def leaf_value(level, piece, placement, c):
+        """The value of a placement as a leaf; at -1 that of the best one."""
+        (columns, memo, _, keys), clear_first = at_level(level, c), c.clear_first != 0
+        weights, scratch = borrow(c.weights, np.float64, c.weight_count), borrow(c.scratch, np.uint64, c.cols)
+        if placement < 0:
+            return best(columns, piece, c.rows, clear_first, weights, memo, scratch, keys[:0])[1]
         rotation, column, y = at_rest(placement)
-        columns, memo, weights, scratch = board_at(level, c), memo_at(level, c), weights_of(c), scratch_of(c)
-        return leaf(columns, memo, piece, rotation, column, y, c.rows, c.clear_first != 0, weights, scratch)
-
-    @kernel
-    def best_leaf(level, piece, c):
-        columns, memo, weights, scratch = board_at(level, c), memo_at(level, c), weights_of(c), scratch_of(c)
-        clear_first, values = c.clear_first != 0, borrow(c.keys, np.float64, 0)  # no values
-        return best_placement(columns, piece, c.rows, clear_first, weights, memo, scratch, values)[1]
-
-    return play, leaf_value, best_leaf
-
-
-def _listed_kernel(shape: SearchKind, play: Kernel, leaf_value: Kernel) -> Kernel:
-    list_all, bound, bounded = lister(shape.slides, shape.reachable), shape.bound, shape.bound is not None
+        return leaf(columns, memo, piece, rotation, column, y, c.rows, clear_first, weights, scratch)
 
     @kernel
     def listed(at, piece, c):
         """List the placements of a piece in a node's level, in the order of the search; returns how many to search.
 
         With a bound a placement's key is the most that it can be worth; with a beam it is the value as a leaf. Either
-        way fatal ones get -inf. The highest keys come first, and only `beam` placements are searched. Without both, and
-        for the last own move, the order stays and there are no keys.
+        way fatal ones get -inf. The highest keys come first, equal ones in their order, and only `beam` placements are
+        searched. Without both, and for the last own move, the order stays and there are no keys.
         """
-        placements, keys = lists_at(at.level, c)
-        count = list_all(board_at(at.level, c), piece, c.rows, placements)
+        columns, _, placements, keys = at_level(at.level, c)
+        count = list_all(columns, piece, c.rows, placements)
         if at.left == 1 or not (bounded or c.beam):
             return count
         for i in range(count):
+            placement = placements[i]
             if bounded:
-                value, fatal = play(at.level, piece, placements[i], c)
-                most = bound(board_at(at.level + 1, c), at.left - 1, c.rows, weights_of(c))
-                keys[i] = -np.inf if fatal else value + max(most, c.lost)
+                value, fatal = play(at.level, piece, placement, c)
+                after, weights = at_level(at.level + 1, c)[0], borrow(c.weights, np.float64, c.weight_count)
+                key = -np.inf if fatal else value + max(bound(after, at.left - 1, c.rows, weights), c.lost)
             else:
-                keys[i] = leaf_value(at.level, piece, placements[i], c)
-        sort_down(placements, keys, count)
+                key = leaf_value(at.level, piece, placement, c)
+            j = i
+            while j > 0 and keys[j - 1] < key:
+                placements[j], keys[j] = placements[j - 1], keys[j - 1]
+                j -= 1
+            placements[j], keys[j] = placement, key
         return min(count, c.beam) if c.beam else count
 
-    return listed
+    return play, leaf_value, listed
 
 
-def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, listed: Kernel, best_leaf: Kernel) -> Kernel:
+def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, leaf_value: Kernel, listed: Kernel) -> Kernel:
     bounded = shape.bound is not None
 
     @kernel
-    def node(at, upper, alpha, ctx):
+    def node(at, upper, alpha, c):
         """Search a node.
 
         Let v be the node's value. The caller promises v ≤ `upper`. If v ≥ `alpha`, `node` returns v. Otherwise it
         returns some r with v ≤ r < `alpha`. Values closer than `SLACK` count as equal. Without a bound kernel, `node`
         always returns v. Once stopped, what it returns means nothing.
         """
-        c = read(ctx)
         if stopped():
             return 0.0
+        columns, memo, placements, keys = at_level(at.level, c)
         if at.left == 1 or c.beam:
-            prepare(board_at(at.level, c), c.rows, memo_at(at.level, c))
+            prepare(columns, c.rows, memo)
         total, rest, others, need = 0.0, 1.0, 0.0, -np.inf
-        placements, keys = lists_at(at.level, c)
         for id in range(IDS):
             share = share_of(id, at, c)
             if share == 0.0:
@@ -232,7 +195,7 @@ def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, listed: Kerne
                 others = max(rest, 0.0) * upper if rest > ROUNDING else 0.0
                 need = (alpha - total - others) / share
             piece, after = c.first + id, node_after(at, id, c)
-            best = best_leaf(at.level, piece, c) if at.left == 1 else -np.inf
+            best = leaf_value(at.level, piece, -1, c) if at.left == 1 else -np.inf
             for i in range(listed(at, piece, c) if at.left > 1 else 0):
                 if bounded and keys[i] + SLACK < max(best, need):
                     best = max(best, keys[i])
@@ -240,7 +203,7 @@ def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, listed: Kerne
                 value, fatal = play(at.level, piece, placements[i], c)
                 if not fatal:
                     highest = keys[i] - value if bounded else np.inf
-                    best = max(best, value + node(after, highest, max(best, need) - value, ctx))
+                    best = max(best, value + node(after, highest, max(best, need) - value, c))
             best = c.lost if best == -np.inf else best
             total += share * best
             if bounded and best + SLACK < need:
@@ -252,31 +215,27 @@ def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, listed: Kerne
 
 @cache
 def search_kernel(shape: SearchKind) -> Kernel:
-    """The decision kernel of a search, see `player.py`; its settings are (address of a `CONTEXT`, exact).
+    """The decision kernel of a search, see `player.py`; its settings are (`CONTEXT`[1], exact).
 
     The module's docstring defines the value of a root placement. Ties go to the lowest action. If all values are -inf,
     it chooses the first legal action. Unless `exact`, only the best value is exact; others may be too low.
     """
-    list_all, bounded, heuristic = (
-        lister(shape.slides, shape.reachable),
-        shape.bound is not None,
-        kernels_of(shape.recipe, shape.clears),
-    )
-    play, leaf_value, best_leaf = _placement_kernels(shape, heuristic)
-    prepare, listed = heuristic.prepare, _listed_kernel(shape, play, leaf_value)
-    node = _node_kernel(shape, prepare, play, listed, best_leaf)
+    list_all, bounded = lister(shape.slides, shape.reachable), shape.bound is not None
+    heuristic = kernels_of(shape.recipe, shape.clears)
+    prepare, (play, leaf_value, listed) = heuristic.prepare, _placement_kernels(shape, heuristic)
+    node = _node_kernel(shape, prepare, play, leaf_value, listed)
 
     @kernel
     def decide(state, memory, values, settings):
-        ctx, exact = settings
-        c, level, columns, queue = read(ctx), np.int64(0), columns_in(state), state[QUEUE]
+        contexts, exact = settings
+        c, level, queue = contexts[0], np.int64(0), state[QUEUE]
+        columns, memo, placements, keys = at_level(level, c)
         values[:] = -np.inf
-        copy(columns, board_at(level, c))
-        prepare(columns, c.rows, memo_at(level, c))
+        copy(columns_in(state), columns)
+        prepare(columns, c.rows, memo)
         bag = chances_of(memory, c.distribution, c.drawn, borrow(c.chances, np.float64, IDS))
         root, id = Node(level, queue, c.known, c.depth, bag), np.int64(queue & U(15))
         after, piece = node_after(root, id, c), c.first + id
-        placements, keys = lists_at(level, c)
         best, chosen = -np.inf, np.int64(0)
         prunes = bounded and root.left > 1 and not exact
         for i in range(listed(root, piece, c)):
@@ -291,7 +250,7 @@ def search_kernel(shape: SearchKind) -> Kernel:
                     value = -np.inf
                 else:
                     highest = keys[i] - value if bounded else np.inf
-                    value += node(after, highest, -np.inf if exact else best - value, ctx)
+                    value += node(after, highest, -np.inf if exact else best - value, c)
             values[action_of(placement)] = value
             if value > best or (value == best and value > -np.inf and action_of(placement) < action_of(chosen)):
                 best, chosen = value, placement

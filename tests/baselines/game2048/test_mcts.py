@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from mergefall.game2048 import outcomes
+from mergefall.game2048.board import CELLS
 from mergefall.game2048.rules import move
 from mergefall_baselines import Player, make, tree
 
@@ -65,7 +66,7 @@ def test_new_tiles_come_with_their_probabilities():
         boards, probabilities = outcomes(after)
         children = np.flatnonzero((nodes["parent"] == 0) & (nodes["action"] == action))
         children = children[children > 0]
-        visits = {states[i].tobytes(): 1 + edges[i]["visits"].sum() for i in children}
+        visits = {states[i, CELLS:].tobytes(): 1 + edges[i]["visits"].sum() for i in children}
         assert legal
         counts = np.array([visits.pop(board.tobytes(), 0) for board in boards])
         assert not visits
