@@ -15,6 +15,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.games import ENVIRONMENTS
+from mergefall.wrappers import flat, observe_mask, planes, replace_illegal
 
 from .tools import arrays, equal, play
 
@@ -22,18 +23,6 @@ IDS = list(ENVIRONMENTS)
 KEYS, VERSUS = "mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"  # where no action is illegal
 TURNS = [name for name in IDS if name not in (KEYS, VERSUS)]
 CUT = {"illegal_limit": 3, "max_episode_steps": 20}
-SHAPED = [
-    (IDS[0], {"shaping": {"potential": "nneonneo"}}),
-    (IDS[0], {"shaping": {"potential": {"player": {"name": "2048/expectimax", "depth": 1}}}, **CUT}),
-    (IDS[1], {"shaping": {"potential": {"name": "bcts", "holes": -20}, "gamma": 0.9, "squash": "asinh"}, "rows": 8}),
-    (IDS[1], {"shaping": {"potential": {"player": {"name": "tetris/two-tetrad"}}}, "preview": 2, "rows": 6, **CUT}),
-    (IDS[3], {"shaping": {"potential": "dellacherie"}, "rows": 8, "illegal_limit": 2}),
-    (KEYS, {"shaping": {"potential": "bcts"}, "rows": 8, "garbage": {"rows": 0.5}}),
-    (
-        VERSUS,
-        {"shaping": {"potential": "bcts"}, "opponent": {"player": "tetris/keys", "of": "tetris/random"}, "rows": 8},
-    ),
-]
 each_id = pytest.mark.parametrize("name", IDS)
 
 
@@ -56,23 +45,38 @@ VARIANTS = [(name, {}) for name in IDS] + [
     (IDS[3], {"placements": "slide", "cols": 7, "rows": 9, "illegal_limit": 3, "max_episode_steps": 20}),
     (KEYS, {"cols": 5, "rows": 6, "preview": 0, "hold": False, "gravity": 2, "reward": "score", "levels": True}),
     (KEYS, {"pieces": "sz", "rotate_180": True, "garbage": {"rows": 0.7, "holes": 2}, "reward": "attack", "rows": 7}),
+    (IDS[0], {"shaping": {"potential": "nneonneo"}}),
+    (IDS[0], {"shaping": {"potential": {"player": {"name": "2048/expectimax", "depth": 1}}}, **CUT}),
+    (IDS[1], {"shaping": {"potential": {"name": "bcts", "holes": -20}, "gamma": 0.9, "squash": "asinh"}, "rows": 8}),
+    (IDS[1], {"shaping": {"potential": {"player": {"name": "tetris/two-tetrad"}}}, "preview": 2, "rows": 6, **CUT}),
+    (IDS[3], {"shaping": {"potential": "dellacherie"}, "rows": 8, "illegal_limit": 2}),
+    (KEYS, {"shaping": {"potential": "bcts"}, "rows": 8, "garbage": {"rows": 0.5}}),
+    (
+        VERSUS,
+        {"shaping": {"potential": "bcts"}, "opponent": {"player": "tetris/keys", "of": "tetris/random"}, "rows": 8},
+    ),
 ]
+WRAPS = [flat, planes, replace_illegal, lambda env: observe_mask(flat(env), mask="legal")]
+WRAPS.append(lambda env: flat(replace_illegal(env)))
+GAMES = [(IDS[0], CUT), *VARIANTS[len(IDS) :]]
+CASES = [(lambda env: env, *one) for one in VARIANTS]
+CASES += [(wrap, *GAMES[(i + more) % 9]) for i, wrap in enumerate(WRAPS) for more in (0, 4)]
+each_case = pytest.mark.parametrize(("wrap", "name", "kwargs"), CASES)
 
 
-@pytest.mark.parametrize(
-    ("name", "kwargs"), [*VARIANTS, *((name, {"render_mode": mode}) for name in IDS for mode in ("ansi", "rgb_array"))]
-)
-def test_gymnasiums_checker(name, kwargs):
+@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
+@each_case
+def test_gymnasiums_checker(wrap, name, kwargs):
     """Warnings are errors throughout the tests."""
-    check_env(gym.make(name, **kwargs).unwrapped)
+    check_env(wrap(gym.make(name, **kwargs).unwrapped))
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [*((name, CUT) for name in TURNS), *SHAPED])
-def test_spec_survives_json(name, kwargs):
-    env = gym.make(name, **kwargs)
-    spec = EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json())))
-    assert spec.kwargs == env.spec.kwargs
-    assert equal(play(gym.make(spec), 3, 60), play(env, 3, 60))
+@each_case
+def test_spec_survives_json(wrap, name, kwargs):
+    env = wrap(gym.make(name, **kwargs))
+    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
+    assert again.spec == env.spec
+    assert equal(play(again, 3, 60), play(env, 3, 60))
 
 
 @each_id
@@ -136,21 +140,18 @@ def test_illegal_actions_touch_nothing_and_truncate(name):
     assert not env.step(illegal[0])[3]
 
 
-@pytest.mark.parametrize(("name", "kwargs"), [*((name, {}) for name in IDS), *SHAPED[:2]])
+@each_case
 @pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_pickles_and_deep_copies_play_on_alike(name, kwargs, copied):
-    env = gym.make(name, **kwargs)
-    play(env, 6, 40)
-    other = copied(env)
-    rng = np.random.default_rng(1)
-    for action in rng.integers(0, env.action_space.n, 100):
-        assert equal(env.step(action), other.step(action))
-    envs = gym.make_vec(name, num_envs=3, **kwargs)
-    envs.reset(seed=0)
-    others = copied(envs)
-    for _ in range(50):
-        actions = rng.integers(0, env.action_space.n, 3)
-        assert equal(envs.step(actions), others.step(actions))
+def test_pickles_and_deep_copies_play_on_alike(wrap, name, kwargs, copied):
+    envs = wrap(gym.make(name, **kwargs)), wrap(gym.make_vec(name, num_envs=3, **kwargs))
+    for env in envs:
+        env.reset(seed=6)
+        env.action_space.seed(1)
+        env.step(env.action_space.sample())
+        other = copied(env)
+        for _ in range(100):
+            action = env.action_space.sample()
+            assert equal(env.step(action), other.step(action))
 
 
 @each_id
@@ -185,13 +186,13 @@ def test_bad_actions_raise_and_leave_the_game(name):
         env.step(action)
 
 
-@pytest.mark.parametrize(("name", "kwargs"), VARIANTS + SHAPED)
+@each_case
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_batched_is_single(name, kwargs, mode):
+def test_batched_is_single(wrap, name, kwargs, mode):
     """The native batch returns what Gymnasium's batch of single environments returns, types and infos included."""
     n = 5
-    native = gym.make_vec(name, num_envs=n, autoreset_mode=mode.value, **kwargs)
-    sync = SyncVectorEnv([lambda: gym.make(name, **kwargs)] * n, autoreset_mode=mode)
+    native = wrap(gym.make_vec(name, num_envs=n, autoreset_mode=mode.value, **kwargs))
+    sync = SyncVectorEnv([lambda: wrap(gym.make(name, **kwargs))] * n, autoreset_mode=mode)
     modes = {"render_modes": native.metadata["render_modes"]}  # a batch shows no windows
     assert native.metadata == {**sync.metadata, **modes}
     for attribute in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
@@ -220,7 +221,7 @@ def test_batched_is_single(name, kwargs, mode):
     assert ended > 3
     options, seeds = {"board": board}, [4, None, 0, 8, None]
     assert equal(native.reset(seed=seeds, options=options), sync.reset(seed=seeds, options=options))
-    for mine, theirs in zip(native.afterstates(), zip(*sync.call("afterstates"), strict=True), strict=True):
+    for mine, theirs in zip(native.unwrapped.afterstates(), zip(*sync.call("afterstates"), strict=True), strict=True):
         assert equal(mine, np.stack(theirs))
 
 

@@ -1,90 +1,20 @@
 """The wrappers of both games: what they show, and that each is the same batched, copied and made again."""
 
-import copy
-import json
-import pickle
-
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium.envs.registration import EnvSpec
-from gymnasium.utils.env_checker import check_env
-from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.games import take
 from mergefall.tetris import TetrisEnv, from_text
 from mergefall.wrappers import encode, flat, observe_mask, planes, replace_illegal
 
-from .tools import equal, play
+from .tools import equal
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GAMES = [(G2048, {"rows": 2, "cols": 3}), (G2048, {"reward": "log2"})]
 GAMES += [(TETRIS, {"cols": 4, "rows": 5, "preview": 0, "placements": "slide"})]
 GAMES += [(TETRIS, {"cols": 5, "rows": 6, "placements": "reachable", "hold": True})]
 GAMES += [(TETRIS, {"cols": 6, "rows": 8, "preview": 2, "pieces": "five"})]
-WAYS = {
-    "planes": planes,
-    "flat": flat,
-    "replace_illegal": replace_illegal,
-    "mask": lambda env: observe_mask(flat(env), mask="legal"),
-    "both": lambda env: flat(replace_illegal(env)),
-}
-CASES = [(way, *game) for way in WAYS for game in GAMES]
 each_game = pytest.mark.parametrize(("env_id", "kwargs"), GAMES)
-each_case = pytest.mark.parametrize(("way", "env_id", "kwargs"), CASES)
-
-
-@pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
-@each_case
-def test_gymnasiums_checker(way, env_id, kwargs):
-    """Warnings are errors throughout the tests."""
-    check_env(WAYS[way](gym.make(env_id, **kwargs).unwrapped), skip_render_check=True)
-
-
-@each_case
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_batched_is_single(way, env_id, kwargs, mode):
-    """A native batch and a Sync batch of wrapped environments return the same."""
-    wrap, n, more = WAYS[way], 3, {"illegal_limit": 3, "max_episode_steps": 25}
-    batches = [
-        wrap(gym.make_vec(env_id, num_envs=n, autoreset_mode=mode.value, **more, **kwargs)),
-        SyncVectorEnv([lambda: wrap(gym.make(env_id, **more, **kwargs))] * n, autoreset_mode=mode),
-    ]
-    rng, ended, refused = np.random.default_rng(1), 0, 0
-    returned = [envs.reset(seed=7) for envs in batches]
-    for _ in range(120):
-        assert all(equal(returned[0], other) for other in returned[1:])
-        actions = rng.integers(0, batches[0].single_action_space.n, n)
-        returned = [envs.step(actions) for envs in batches]
-        over = returned[0][2] | returned[0][3]
-        infos, ended = returned[0][4], ended + over.sum()
-        refused += (~infos["legal"] | infos.get("replaced", False)).sum()
-        if mode is AutoresetMode.DISABLED and over.any():
-            assert all(equal(returned[0], other) for other in returned[1:])
-            returned = [envs.reset(options={"reset_mask": over.copy()}) for envs in batches]
-    assert ended > 3
-    assert refused > 3
-
-
-@each_case
-def test_made_again_from_the_spec(way, env_id, kwargs):
-    env = WAYS[way](gym.make(env_id, max_episode_steps=30, **kwargs))
-    again = gym.make(EnvSpec.from_json(json.loads(json.dumps(env.spec.to_json()))))
-    assert again.spec == env.spec
-    assert type(again) is type(env)
-    assert equal(play(again, 3, 60, illegal=0.5), play(env, 3, 60, illegal=0.5))
-
-
-@each_case
-@pytest.mark.parametrize("copied", [lambda env: pickle.loads(pickle.dumps(env)), copy.deepcopy])
-def test_copies_play_on_alike(way, env_id, kwargs, copied):
-    env = WAYS[way](gym.make(env_id, **kwargs))
-    envs = WAYS[way](gym.make_vec(env_id, num_envs=2, **kwargs))
-    env.reset(seed=4)
-    envs.reset(seed=4)
-    other, others = copied(env), copied(envs)
-    for action in (0, 1, 2, 3, 0, 0):
-        assert equal(env.step(action), other.step(action))
-        assert equal(envs.step([action, 1]), others.step([action, 1]))
 
 
 def test_what_2048_shows():
