@@ -1,14 +1,15 @@
 """How fast the environments and players are, beside others on the same machine in the same run.
 
-    python tests/benchmarks/bench.py [2048] [tetris] [sb3] [learn] [draw] [start] [--rounds 5]
+    python tests/benchmarks/bench.py [2048] [tetris] [keys] [sb3] [learn] [draw] [start] [--rounds 5]
 
 The others live in environments of their own under `.bench/`, made on the first run (pip, a minute or two). Every
-contestant runs in a process of its own; they take turns, and the median of the rounds is reported.
+worker of `workers.py` runs in a process of its own; they take turns, and the median of the rounds is reported.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import statistics
 import subprocess
@@ -16,19 +17,18 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
 
-PEERS = {
-    "gymnasium-2048": "gymnasium-2048==0.1.2",
-    "pgx": "pgx==2.6.0",
-    "tetris-gymnasium": "tetris-gymnasium==0.3.1",
-    "jumanji": "jumanji==1.1.2",
+PEERS = {  # by worker, the package whose environment it runs in
+    "single-peer": "gymnasium-2048==0.1.2",
+    "batched-pgx": "pgx==2.6.0",
+    "batched-pgx-scan": "pgx==2.6.0",
+    "tetris-single-peer": "tetris-gymnasium==0.3.1",
+    "keys-single-peer": "tetris-gymnasium==0.3.1",
+    "tetris-batched-jumanji": "jumanji==1.1.2",
 }
-SIZES, TETRIS_SIZES = (1024, 4096, 16384), (256, 1024, 4096)  # games of a batch, the same for ours and for a peer
-SB3_SIZE = 1024
-
 START = """
 import gymnasium as gym, mergefall
 if {size} == 1:
@@ -42,259 +42,158 @@ else:
 """
 
 
-def peer_python(name: str) -> str:
+def peer_python(package: str) -> Path:
     """The Python of a peer's own environment, which is made if it is not there yet."""
-    folder = Path(".bench") / name
+    folder = Path(".bench") / package.partition("==")[0]
     binary = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not (folder / "made").exists():
-        print(f"making {folder} for {PEERS[name]}", flush=True)
+        print(f"making {folder} for {package}", flush=True)
         venv.create(folder, with_pip=True, clear=True)
-        subprocess.run([binary, "-m", "pip", "install", "--quiet", PEERS[name]], check=True)
+        subprocess.run([binary, "-m", "pip", "install", "--quiet", package], check=True)
         (folder / "made").touch()
-    return str(binary)
+    return binary
 
 
-@dataclass
-class Contestant:
-    """A worker process and the figures it has given; `peer`: whose environment it runs in, "" for ours."""
-
-    title: str
-    worker: str
-    size: int = 1
-    peer: str = ""
-    figures: list[float] = field(default_factory=list)
-
-    def start(self) -> None:
-        python, environment = sys.executable, dict(os.environ)
-        if self.peer:
-            python = peer_python(self.peer)
-            environment.pop("PYTHONPATH", None)  # the peer's own packages, not ours
-        command = [python, str(Path(__file__).with_name("workers.py")), self.worker, str(self.size)]
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        self.process = subprocess.Popen(command, text=True, env=environment, **pipes)
-        self.answer()
-
-    def measure(self) -> None:
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
-        self.figures.append(float(self.answer()))
-
-    def answer(self) -> str:
-        line = self.process.stdout.readline().strip()
-        if not line:
-            raise RuntimeError(f"{self.title} ended with {self.process.wait()}")
-        return line
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.figures)
+def figures_of(worker: str, size: int) -> Generator[float]:
+    """The figures of a worker, in a process that begins with the first one."""
+    python, environment = Path(sys.executable), dict(os.environ)
+    if worker in PEERS:
+        python = peer_python(PEERS[worker])
+        environment.pop("PYTHONPATH", None)  # the peer's own packages, not ours
+    command = [python, Path(__file__).with_name("workers.py"), worker, str(size)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, env=environment, **pipes) as process:
+        while True:
+            process.stdin.write("\n")
+            process.stdin.flush()
+            if not (line := process.stdout.readline()):
+                raise RuntimeError(f"{worker} ended with {process.wait()}")
+            yield float(line)
 
 
 @dataclass
 class Contest:
-    """Contestants that take turns, and figures of their medians: a title, a unit and a function of all medians."""
+    """Workers that take turns, at each size of a batch; `ratios`: pairs `A/B`, of the best of the sizes."""
 
     heading: str
-    contestants: list[Contestant]
-    figures: list[tuple[str, str, Callable[..., float]]]
+    workers: str
+    ratios: str = ""
+    sizes: tuple[int, ...] = (1,)
 
     def run(self, rounds: int) -> None:
         print(f"\n{self.heading}")
-        for contestant in self.contestants:
-            contestant.start()
-        for _ in range(rounds):
-            for contestant in self.contestants:
-                contestant.measure()
-        for contestant in self.contestants:
-            contestant.process.communicate()
-            low, high = min(contestant.figures), max(contestant.figures)
-            print(f"  {contestant.title:44} {contestant.median:>13,.0f}/s   ({low:,.0f} to {high:,.0f})")
-        for title, unit, figure in self.figures:
-            say(title, figure(*(contestant.median for contestant in self.contestants)), unit)
+        turns = {one: figures_of(*one) for one in itertools.product(self.workers.split(), self.sizes)}
+        taken = [[next(figures) for figures in turns.values()] for _ in range(rounds)]
+        medians: dict[str, list[float]] = {}
+        for (worker, size), figures in zip(turns, zip(*taken, strict=True), strict=True):
+            turns[worker, size].close()
+            median, games = statistics.median(figures), f", {size} games" if size > 1 else ""
+            medians.setdefault(worker, []).append(median)
+            spread = f"({min(figures):,.0f} to {max(figures):,.0f})"
+            print(f"  {worker + games:44} {median:>13,.0f}/s   {spread}   {1000 / median:.3g} ms each")
+        for ratio in self.ratios.split():
+            ours, theirs = ratio.split("/")
+            print(f"  {ratio:44} {max(medians[ours]) / max(medians[theirs]):>13,.1f}x")
 
 
-def say(title: str, figure: float, unit: str) -> None:
-    print(f"  {title:44} {figure:>13,.1f}{unit}")
+class Start:
+    """From `python` to the first step."""
 
-
-def bench_start(rounds: int) -> None:
-    print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
-    for env, size, title in (
-        ("mergefall/Game2048-v0", 1, "one 2048"),
-        ("mergefall/Game2048-v0", 64, "64 games of 2048"),
-        ("mergefall/Game2048-v0", 1024, "1024 games of 2048, all threads"),
-        ("mergefall/Tetris-v0", 1, "one Tetris"),
-        ("mergefall/Tetris-v0", 1024, "1024 games of Tetris"),
-    ):
-        with tempfile.TemporaryDirectory() as cache:
-            environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+    def run(self, rounds: int) -> None:
+        print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
+        for env, size in itertools.product(("mergefall/Game2048-v0", "mergefall/Tetris-v0"), (1, 1024)):
             times = []
-            for _ in range(1 + rounds):
-                start = time.perf_counter()
-                command = [sys.executable, "-c", START.format(env=env, size=size)]
-                subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
-                times.append(time.perf_counter() - start)
-        say(f"{title}, cold", times[0], "s")
-        say(f"{title}, warm", statistics.median(times[1:]), "s")
+            with tempfile.TemporaryDirectory() as cache:
+                for _ in range(1 + rounds):
+                    start = time.perf_counter()
+                    command = [sys.executable, "-c", START.format(env=env, size=size)]
+                    environment = {**os.environ, "NUMBA_CACHE_DIR": cache}
+                    subprocess.run(command, env=environment, check=True, stderr=subprocess.DEVNULL)
+                    times.append(time.perf_counter() - start)
+            print(f"  {env}, {size:<4} games {times[0]:8.1f} s {statistics.median(times[1:]):8.1f} s")
 
 
-BATCHES = [  # the first halves with one thread
-    Contestant(f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"batched-ours-{threads}", size)
-    for threads in (1, 2)
-    for size in SIZES
-]
-PGX = [
-    Contestant(f"pgx 2.6, {size} games{way}", f"batched-pgx{name}", size, "pgx")
-    for size in SIZES
-    for name, way in (("", ""), ("-scan", ", lax.scan"))
-]
-TETRIS_BATCHES = [
-    Contestant(f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"tetris-batched-{threads}", size)
-    for threads in (1, 2)
-    for size in TETRIS_SIZES
-]
-JUMANJI = [
-    Contestant(f"jumanji 1.1.2, {size} games", "tetris-batched-jumanji", size, "jumanji") for size in TETRIS_SIZES
-]
-LEARNERS = ["maskable-ppo", "dqn", "maskable-ppo-own", "dqn-own", "distill", "kickstart", "one-file"]
-CONTESTS = {
+SIZES, TETRIS_SIZES = (1024, 4096, 16384), (256, 1024, 4096)  # games of a batch, the same for ours and for a peer
+OURS_AND_PGX = "batched-ours-1 batched-ours-2 batched-pgx batched-pgx-scan"
+OURS_AND_JUMANJI = "tetris-batched-1 tetris-batched-2 tetris-batched-jumanji"
+LEARNERS = "maskable-ppo maskable-ppo-own dqn dqn-own distill kickstart one-file"
+CONTESTS: dict[str, list[Contest | Start]] = {
     "2048": [
-        Contest(
-            "One environment through gymnasium.make, random actions",
-            [
-                Contestant("mergefall", "single-ours"),
-                Contestant("gymnasium-2048 0.1.2", "single-peer", peer="gymnasium-2048"),
-            ],
-            [
-                ("mergefall / gymnasium-2048", "x", lambda ours, peer: ours / peer),
-            ],
-        ),
+        Contest("One environment through gymnasium.make", "single-ours single-peer", "single-ours/single-peer"),
         Contest(
             "Batched, observations and masks in every step; pgx uses all cores",
-            BATCHES + PGX,
-            [
-                ("mergefall, 1 thread, best / pgx, 1024 games", "x", lambda *all: max(all[:3]) / max(all[6:8])),
-                ("mergefall, 1 thread, best / pgx, best", "x", lambda *all: max(all[:3]) / max(all[6:])),
-                ("mergefall, 2 threads, best / pgx, 1024 games", "x", lambda *all: max(all[3:6]) / max(all[6:8])),
-                ("mergefall, 2 threads, best / pgx, best", "x", lambda *all: max(all[3:6]) / max(all[6:])),
-            ],
+            OURS_AND_PGX,
+            "batched-ours-1/batched-pgx batched-ours-1/batched-pgx-scan "
+            "batched-ours-2/batched-pgx batched-ours-2/batched-pgx-scan",
+            SIZES,
         ),
-        Contest("Random legal play in a compiled loop, one core", [Contestant("mergefall", "rules")], []),
+        Contest("Random legal play in a compiled loop, one core", "rules"),
     ],
     "tetris": [
         Contest(
-            "Tetris, one environment through gymnasium.make, random legal placements, 10x20",
-            [
-                Contestant("mergefall", "tetris-single-ours"),
-                Contestant("mergefall, step and afterstates()", "tetris-single-afterstates"),
-                Contestant("Tetris-Gymnasium 0.3.1, grouped", "tetris-single-peer", peer="tetris-gymnasium"),
-            ],
-            [
-                ("mergefall / Tetris-Gymnasium", "x", lambda ours, after, peer: ours / peer),
-                ("with all afterstates, as the peer gives / it", "x", lambda ours, after, peer: after / peer),
-            ],
+            "One environment through gymnasium.make, random legal placements, 10x20; the peer gives all afterstates",
+            "tetris-single-ours tetris-single-afterstates tetris-single-peer",
+            "tetris-single-ours/tetris-single-peer tetris-single-afterstates/tetris-single-peer",
         ),
         Contest(
-            "Tetris, batched, random legal placements, 10x10; jumanji uses all cores",
-            TETRIS_BATCHES + JUMANJI,
-            [
-                ("mergefall, best / jumanji, 256 games", "x", lambda *all: max(all[:6]) / all[6]),
-                ("mergefall, best / jumanji, best", "x", lambda *all: max(all[:6]) / max(all[6:])),
-            ],
+            "Batched, random legal placements, 10x10; jumanji uses all cores",
+            OURS_AND_JUMANJI,
+            "tetris-batched-1/tetris-batched-jumanji tetris-batched-2/tetris-batched-jumanji",
+            TETRIS_SIZES,
         ),
         Contest(
-            "Tetris players, decisions/s in whole games, one core",
-            [
-                Contestant("greedy BCTS, 10x20", "tetris-greedy"),
-                Contestant("the same in plain C (greedy.c)", "tetris-greedy-c"),
-                Contestant("two-tetrad deep, 10x20, drops", "tetris-deep-drop"),
-                Contestant("two-tetrad deep, 10x20, slides", "tetris-deep-slide"),
-                Contestant("Quintris expectimax depth 2, 15x25", "tetris-quintris"),
-            ],
-            [
-                ("greedy BCTS / plain C", "x", lambda bcts, plain, *others: bcts / plain),
-                ("two-tetrad deep, drops, ms a move", "ms", lambda *all: 1000 / all[2]),
-                ("two-tetrad deep, slides, ms a move", "ms", lambda *all: 1000 / all[3]),
-                ("Quintris depth 2, ms a move", "ms", lambda *all: 1000 / all[4]),
-                ("its document: 10 s a move / mergefall", "x", lambda *all: 10 * all[4]),
-            ],
+            "Players, decisions/s in whole games, one core: greedy BCTS on 10x20, two-tetrad deep, Quintris depth 2",
+            "tetris-greedy tetris-greedy-c tetris-deep-drop tetris-deep-slide tetris-quintris",
+            "tetris-greedy/tetris-greedy-c",
         ),
     ],
     "keys": [
         Contest(
-            "Tetris by keys, one environment through gymnasium.make, random keys",
-            [
-                Contestant("mergefall", "keys-single-ours"),
-                Contestant("Tetris-Gymnasium 0.3.1", "keys-single-peer", peer="tetris-gymnasium"),
-            ],
-            [("mergefall / Tetris-Gymnasium", "x", lambda ours, peer: ours / peer)],
+            "By keys, one environment through gymnasium.make, random keys",
+            "keys-single-ours keys-single-peer",
+            "keys-single-ours/keys-single-peer",
         ),
-        Contest(
-            "Tetris by keys, batched, random keys that change something",
-            [
-                Contestant(
-                    f"mergefall, {size} games, {threads} thread{'s' * (threads > 1)}", f"keys-batched-{threads}", size
-                )
-                for threads in (1, 2)
-                for size in SIZES
-            ],
-            [],
-        ),
-        Contest("Reachable placements of a piece, boards/s, one core", [Contestant("mergefall", "keys-reachable")], []),
+        Contest("By keys, batched, random keys that change something", "keys-batched-1 keys-batched-2", "", SIZES),
+        Contest("Reachable placements of a piece, boards/s, one core", "keys-reachable"),
     ],
     "sb3": [
         Contest(
-            f"Stable-Baselines3's VecEnv, {SB3_SIZE} games, random legal actions",
-            [
-                Contestant(f"NativeVecEnv, {game}", f"sb3-{game}-native", SB3_SIZE),
-                Contestant(f"DummyVecEnv of single ones, {game}", f"sb3-{game}-dummy", SB3_SIZE),
-            ],
-            [(f"NativeVecEnv / DummyVecEnv, {game}", "x", lambda native, dummy: native / dummy)],
+            "Stable-Baselines3's VecEnv, random legal actions: NativeVecEnv and DummyVecEnv of single ones",
+            f"sb3-{game}-native sb3-{game}-dummy",
+            f"sb3-{game}-native/sb3-{game}-dummy",
+            (1024,),
         )
         for game in ("2048", "tetris")
     ],
     "learn": [
         Contest(
-            "Learners by their presets, and training/ppo.py, steps/s on all cores, evaluations aside",
-            [
-                Contestant(f"{name.replace('-own', ', SB3 network')}, {game}", f"learn-{game}-{name}")
-                for name in LEARNERS + ["ntuple"] * (game == "2048")
-            ],
-            [
-                (f"maskable-ppo, {game} / with SB3's network", "x", lambda *all: all[0] / all[2]),
-                (f"dqn, {game} / with SB3's network", "x", lambda *all: all[1] / all[3]),
-            ],
+            "Learners by their presets, or with SB3's network (own), and training/ppo.py, steps/s on all cores",
+            " ".join(f"learn-{game}-{name}" for name in LEARNERS.split()),
+            f"learn-{game}-maskable-ppo/learn-{game}-maskable-ppo-own learn-{game}-dqn/learn-{game}-dqn-own",
         )
         for game in ("2048", "tetris")
     ],
     "draw": [
         Contest(
-            'A step and a picture, render_mode="rgb_array"',
-            [
-                Contestant("Gymnasium's CartPole", "draw-cartpole"),
-                Contestant("2048", "draw-2048"),
-                Contestant("Tetris, 10x20", "draw-tetris"),
-            ],
-            [
-                ("2048 / CartPole", "x", lambda cartpole, ours, tetris: ours / cartpole),
-                ("Tetris, 10x20 / CartPole", "x", lambda cartpole, ours, tetris: tetris / cartpole),
-            ],
+            'A step and a picture, render_mode="rgb_array"; Tetris on 10x20',
+            "draw-cartpole draw-2048 draw-tetris",
+            "draw-2048/draw-cartpole draw-tetris/draw-cartpole",
         )
     ],
+    "start": [Start()],
 }
-PARTS = {part: [contest.run for contest in contests] for part, contests in CONTESTS.items()} | {"start": [bench_start]}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(PARTS)} (all)")
-    parser.add_argument("--rounds", type=int, default=5, help="turns that each contestant takes (5)")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(CONTESTS)} (all)")
+    parser.add_argument("--rounds", type=int, default=5, help="turns that each worker takes (5)")
     options = parser.parse_args()
-    if unknown := set(options.parts) - PARTS.keys():
-        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
-    for part in options.parts or PARTS:
-        for bench in PARTS[part]:
-            bench(options.rounds)
+    if unknown := set(options.parts) - CONTESTS.keys():
+        parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(CONTESTS)}")
+    for part in options.parts or CONTESTS:
+        for contest in CONTESTS[part]:
+            contest.run(options.rounds)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How long the searches take for a move, on one core, over the golden positions that a search was recorded for.
+"""How long nneonneo's search takes for a move, on one core, over the golden positions that it was recorded for.
 
     python tests/benchmarks/searches.py [--rounds 5] [--beside PROGRAM]
 
@@ -15,6 +15,7 @@ import json
 import statistics
 import subprocess
 import time
+from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
@@ -22,16 +23,10 @@ from mergefall_baselines import make
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "game2048.json"
 ORIGINAL_ORDER = [0, 2, 3, 1]  # up, down, left, right
-DISTINCT = {"depth": "distinct", "order": ORIGINAL_ORDER}
-PLAYERS = {
-    "nneonneo, its order, a table for each move": ("2048/expectimax", DISTINCT),
-    "nneonneo, fastest: one table": ("2048/expectimax", {**DISTINCT, "table": "shared"}),
-    "nneonneo, fast setting": ("2048/expectimax", {"depth": "distinct", "cutoff": 0.0125, "table": "shared"}),
-    "tile-order expectimax d5": ("2048/expectimax", {"heuristic": "tile-order", "depth": 3}),
-    "tile-order alpha-beta d5": ("2048/minimax", {"heuristic": "tile-order", "depth": 3}),
-    "tile-order mixed d5": ("2048/mixed", {"heuristic": "tile-order", "depth": 3}),
-    "monotone-smooth minimax": ("2048/minimax", {"heuristic": "monotone-smooth", "depth": "empties"}),
-    "prairie-fire expectimax 3": ("2048/expectimax", {"heuristic": "prairie-fire", "depth": 3}),
+OPTIONS = {
+    "its order, a table for each move": {"depth": "distinct", "order": ORIGINAL_ORDER},
+    "its order, one table": {"depth": "distinct", "order": ORIGINAL_ORDER, "table": "shared"},
+    "fast setting": {"depth": "distinct", "cutoff": 0.0125, "table": "shared"},
 }
 
 
@@ -43,32 +38,23 @@ def main() -> None:
     golden = [entry for entry in json.loads(GOLDEN.read_text())["boards"] if entry["nneonneo"]["search"]]
     boards = [np.array(entry["board"]).reshape(4, 4) for entry in golden]
     recorded = [entry["nneonneo"]["search"]["move"] for entry in golden]
-    players = {title: make(name, **options) for title, (name, options) in PLAYERS.items()}
+    players = {title: make("2048/expectimax", **options) for title, options in OPTIONS.items()}
     for player in players.values():
         player.act(boards[0])  # compile
-    seconds: dict[str, list[float]] = {title: [] for title in players}
-    beside: list[float] = []
-    moves = {}
+    seconds, moves = defaultdict(list), {}
     for _ in range(arguments.rounds):
         for title, player in players.items():
             begun = time.perf_counter()
             moves[title] = [int(player.act(board)) for board in boards]
             seconds[title].append(time.perf_counter() - begun)
         if arguments.beside:
-            time_taken, its_moves = run_beside(arguments.beside, boards)
-            beside.append(time_taken)
-    print(f"ms per move over {len(boards)} golden positions, median of {arguments.rounds} rounds")
+            taken, its_moves = run_beside(arguments.beside, boards)
+            seconds[arguments.beside].append(taken)
+            moves[arguments.beside] = np.take(ORIGINAL_ORDER, its_moves)
+    print(f"ms per move over {len(boards)} golden positions, median of {arguments.rounds} rounds, the recorded moves")
     for title, taken in seconds.items():
-        median = statistics.median(taken)
-        line = f"{title:45} {1000 * median / len(boards):9.4f}"
-        if title.startswith("nneonneo"):
-            line += f"   the recorded move in {np.mean(np.equal(moves[title], recorded)):.1%}"
-            line += f"   {median / statistics.median(beside):.2f}× its time" if beside else ""
-        print(line)
-    if beside:
-        same = np.mean(np.equal(np.take(ORIGINAL_ORDER, its_moves), recorded))
-        median = 1000 * statistics.median(beside) / len(boards)
-        print(f"{arguments.beside:45} {median:9.4f}   the recorded move in {same:.1%}")
+        same = np.mean(np.equal(moves[title], recorded))
+        print(f"{title:45} {1000 * statistics.median(taken) / len(boards):9.4f} {same:.1%}")
 
 
 def run_beside(program: str, boards: list[np.ndarray]) -> tuple[float, list[int]]:

@@ -1,6 +1,6 @@
 """What is measured, one name each; `bench.py` starts a process for each and asks for a figure line by line.
 
-    python workers.py NAME [SIZE]
+    python workers.py NAME [SIZE]    SIZE: games of a batch
 
 Each measures about a second and prints its figure (steps or moves per second) for every line it reads. Actions are
 chosen outside the time taken, except in a `scan`, where pgx chooses and steps in one compiled loop.
@@ -12,12 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 SECONDS = 1.0
 GAME, TETRIS, KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
+PEER = "gymnasium_2048:gymnasium_2048/TwentyFortyEight-v0"
 
 
 def timed(work):
@@ -42,9 +44,8 @@ def measured(chunk):
 
 def made(env_id, **kwargs):
     import gymnasium as gym
-    import mergefall  # noqa: F401  (registers the environments)
 
-    return gym.make(env_id, **kwargs)
+    return gym.make(f"mergefall:{env_id}" if env_id.startswith("mergefall") else env_id, **kwargs)
 
 
 # -- environments -----------------------------------------------------------------------------------------------------
@@ -65,17 +66,14 @@ def single(env):
     return measured(lambda: (len(actions), timed(play)))
 
 
-def single_peer():
-    import gymnasium as gym
-    import gymnasium_2048  # noqa: F401
+def single_legal(env, steps, and_also=""):
+    """One environment, random legal actions from its masks, reset where an episode ends.
 
-    return single(gym.make("gymnasium_2048/TwentyFortyEight-v0"))
-
-
-def single_legal(env, steps, and_also=lambda: None):
-    """One environment, random legal actions from its masks, reset where an episode ends; `and_also` after each step."""
+    `and_also`: the environment's method that is called after each step.
+    """
     noise = np.random.default_rng(0)
     _, info = env.reset(seed=0)
+    method = getattr(env.unwrapped, and_also) if and_also else lambda: None
 
     def chunk():
         nonlocal info
@@ -84,7 +82,7 @@ def single_legal(env, steps, and_also=lambda: None):
             action = int(noise.choice(np.flatnonzero(info.get("action_mask", np.ones(env.action_space.n)))))
             start = time.perf_counter()
             _, _, terminated, truncated, info = env.step(action)
-            and_also()
+            method()
             if terminated or truncated:
                 _, info = env.reset()
             seconds += time.perf_counter() - start
@@ -93,26 +91,15 @@ def single_legal(env, steps, and_also=lambda: None):
     return measured(chunk)
 
 
-def tetris_afterstates():
-    env = made(TETRIS)
-    return single_legal(env, 2000, env.unwrapped.afterstates)
-
-
-def tetris_peer():
+def tetris_peer(grouped=False):
+    """Tetris-Gymnasium by keys, or by placements."""
     import gymnasium as gym
     from tetris_gymnasium.envs import Tetris
     from tetris_gymnasium.wrappers.grouped import GroupedActionsObservations
 
     gym.register("Peer-v0", Tetris)
-    return single_legal(GroupedActionsObservations(gym.make("Peer-v0")), 50)
-
-
-def keys_peer():
-    import gymnasium as gym
-    from tetris_gymnasium.envs import Tetris
-
-    gym.register("Peer-v0", Tetris)
-    return single(gym.make("Peer-v0"))
+    env = gym.make("Peer-v0")
+    return single_legal(GroupedActionsObservations(env), 50) if grouped else single(env)
 
 
 def reachable():
@@ -137,8 +124,7 @@ def reachable():
 
 def pictures(env_id):
     """Steps with a picture each, in random games."""
-    env = made(env_id, render_mode="rgb_array")
-    return single_legal(env, 100, env.render)
+    return single_legal(made(env_id, render_mode="rgb_array"), 100, "render")
 
 
 def legal_steps(size, steps, n_actions, masks, step):
@@ -157,15 +143,14 @@ def legal_steps(size, steps, n_actions, masks, step):
     return measured(chunk)
 
 
-def batched(env_id, size, moves, **kwargs):
+def batched(env_id, moves, size, **kwargs):
     """A native batch, `moves` at a time; observations, masks, rewards and infos in every step.
 
     A game that ends begins anew within the step, as in the peers: each step is a move.
     """
     import gymnasium as gym
-    import mergefall  # noqa: F401
 
-    envs = gym.make_vec(env_id, num_envs=size, autoreset_mode="SameStep", **kwargs)
+    envs = gym.make_vec(f"mergefall:{env_id}", num_envs=size, autoreset_mode="SameStep", **kwargs)
     _, infos = envs.reset(seed=0)
 
     def step(actions):
@@ -176,7 +161,7 @@ def batched(env_id, size, moves, **kwargs):
     return legal_steps(size, max(1, moves // size), n_actions, lambda: infos["action_mask"], step)
 
 
-def stable_baselines(env_id, size, native):
+def stable_baselines(env_id, native, size):
     """Batches as Stable-Baselines3 steps them: our adapter, or `DummyVecEnv` of single ones."""
     from mergefall_training.learn.sb3.vec_env import make_vec_env
     from stable_baselines3.common.vec_env import DummyVecEnv
@@ -188,8 +173,8 @@ def stable_baselines(env_id, size, native):
     return legal_steps(size, steps, envs.action_space.n, lambda: np.stack(envs.env_method("action_masks")), envs.step)
 
 
-def jax_steps(size, state, choose, step):
-    """A batch in JAX: `choose(state, key)` gives its actions, `step(state, actions)` the next state."""
+def jax_steps(size, state, choose, step, steps=1):
+    """A batch in JAX: `choose(state, key)` gives its actions, `step(state, actions)` the state after so many steps."""
     import jax
 
     def chunk():
@@ -200,12 +185,12 @@ def jax_steps(size, state, choose, step):
             start = time.perf_counter()
             state = jax.block_until_ready(step(state, actions))
             seconds += time.perf_counter() - start
-        return 32 * size, seconds
+        return 32 * steps * size, seconds
 
     return measured(chunk)
 
 
-def batched_pgx(size, scan):
+def batched_pgx(size, scan=False):
     """pgx on all cores with its own auto-reset; its state holds observation and mask."""
     import jax
     import jax.numpy as jnp
@@ -216,23 +201,17 @@ def batched_pgx(size, scan):
     step = jax.vmap(auto_reset(env.step, env.init))
     state = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), size))
     keys = jax.random.split(jax.random.key(1), size)
-    if not scan:
-        jitted = jax.jit(step)
-        choose = jax.jit(lambda s, key: (s.legal_action_mask * jax.random.uniform(key, (size, 4))).argmax(axis=1))
-        return jax_steps(size, state, choose, lambda state, actions: jitted(state, actions, keys))
 
-    def one(state, keys):
+    @jax.jit
+    def choose(state, key):
+        return (state.legal_action_mask * jax.random.uniform(key, (size, 4))).argmax(axis=1)
+
+    def chosen(state, keys):
         return step(state, state.legal_action_mask.argmax(axis=1), keys), None
 
-    many = jax.jit(lambda state, keys: jax.lax.scan(one, state, jnp.broadcast_to(keys, (32, size)))[0])
-
-    def chunk():
-        nonlocal state
-        start = time.perf_counter()
-        state = jax.block_until_ready(many(state, keys))
-        return 32 * size, time.perf_counter() - start
-
-    return measured(chunk)
+    one = jax.jit(lambda state, actions: step(state, actions, keys))
+    many = jax.jit(lambda state, _: jax.lax.scan(chosen, state, jnp.broadcast_to(keys, (32, size)))[0])
+    return jax_steps(size, state, choose, many if scan else one, 32 if scan else 1)
 
 
 def batched_jumanji(size):
@@ -309,52 +288,32 @@ def player(name, env_id, pieces, options=None, **kwargs):
 
 def greedy_c():
     """greedy.c, compiled for this machine."""
-    folder = tempfile.TemporaryDirectory()
-    program = Path(folder.name) / "greedy"
-    source = Path(__file__).with_name("greedy.c")
-    subprocess.run(["cc", "-O3", "-march=native", "-o", program, source], check=True)
+    program = Path(tempfile.mkdtemp()) / "greedy"
+    subprocess.run(["cc", "-O3", "-march=native", "-o", program, Path(__file__).with_name("greedy.c")], check=True)
     seeds = itertools.count()
-
-    def measure():
-        command = [program, "300000", str(next(seeds))]
-        return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[0])
-
-    measure.folder = folder  # kept as long as the measuring
-    return measure
+    return lambda: float(subprocess.check_output([program, "300000", str(next(seeds))]).split()[0])
 
 
 # -- learners ---------------------------------------------------------------------------------------------------------
 
 
-def learner(algorithm, env_id, changed=None):
-    """Steps/s of a learner by its preset, evaluations aside; `changed` are hyper-parameters."""
+def learner(algorithm, env_id, own=False):
+    """Steps/s of a learner by its preset, evaluations aside.
+
+    `own`: with Stable-Baselines3's own policy, two layers of 64 units on the flat observation.
+    """
     from mergefall_training.learn import trainer
     from mergefall_training.learn.presets import configure
-    from mergefall_training.learn.sb3 import train as sb3
     from stable_baselines3.common.logger import configure as logger
 
+    policy = "MultiInputPolicy" if env_id == TETRIS else "MlpPolicy"
+    changed = {"policy": policy, "policy_kwargs": {}, "mixed_precision": False} if own else None
     config = configure(algorithm, env_id, changed=changed)
     size = {"maskable-ppo": 20_480, "dqn": 12_800}.get(algorithm, 16_384)
-    ours = trainer(algorithm).Learner(config, "auto")
-    if isinstance(ours, sb3.Learner):
-        model = ours.model
-        model.set_logger(logger(None, []))
-        model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
-        return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
-
-    def chunk():
-        first, start = ours.step, time.perf_counter()
-        while ours.step < first + size:
-            ours.learn()
-        return ours.step - first, time.perf_counter() - start
-
-    return measured(chunk)
-
-
-def own_network(algorithm, env_id):
-    """`learner` with Stable-Baselines3's own policy: two layers of 64 units on the flat observation."""
-    policy = "MultiInputPolicy" if env_id == TETRIS else "MlpPolicy"
-    return learner(algorithm, env_id, {"policy": policy, "policy_kwargs": {}, "mixed_precision": False})
+    model = trainer(algorithm).Learner(config, "auto").model
+    model.set_logger(logger(None, []))
+    model.learn(config.hyperparameters.get("learning_starts", 0) + size // 4)
+    return measured(lambda: (size, timed(lambda: model.learn(size, reset_num_timesteps=False))))
 
 
 def one_file(env_id):
@@ -373,44 +332,40 @@ def one_file(env_id):
 
 
 WORKERS = {
-    "single-ours": lambda _: single(made(GAME)),
-    "single-peer": lambda _: single_peer(),
-    "batched-ours-1": lambda size: batched(GAME, size, 100_000, threads=1),
-    "batched-ours-2": lambda size: batched(GAME, size, 100_000, threads=2),
-    "batched-pgx": lambda size: batched_pgx(size, scan=False),
-    "batched-pgx-scan": lambda size: batched_pgx(size, scan=True),
-    "rules": lambda _: rules(),
-    "tetris-single-ours": lambda _: single_legal(made(TETRIS), 2000),
-    "tetris-single-afterstates": lambda _: tetris_afterstates(),
-    "tetris-single-peer": lambda _: tetris_peer(),
-    "tetris-batched-1": lambda size: batched(TETRIS, size, 20_000, threads=1, rows=10),
-    "tetris-batched-2": lambda size: batched(TETRIS, size, 20_000, threads=2, rows=10),
+    "single-ours": lambda: single(made(GAME)),
+    "single-peer": lambda: single(made(PEER)),
+    "batched-pgx": batched_pgx,
+    "batched-pgx-scan": partial(batched_pgx, scan=True),
+    "rules": rules,
+    "tetris-single-ours": lambda: single_legal(made(TETRIS), 2000),
+    "tetris-single-afterstates": lambda: single_legal(made(TETRIS), 2000, "afterstates"),
+    "tetris-single-peer": partial(tetris_peer, grouped=True),
     "tetris-batched-jumanji": batched_jumanji,
-    "tetris-greedy": lambda _: player("tetris/bcts", TETRIS, 300_000),
-    "tetris-greedy-c": lambda _: greedy_c(),
-    "tetris-deep-drop": lambda _: player("tetris/two-tetrad", TETRIS, 300),
-    "tetris-deep-slide": lambda _: player("tetris/two-tetrad", TETRIS, 100, placements="slide"),
-    "tetris-quintris": lambda _: player("quintris/expectimax", "mergefall/Quintris-v0", 20, {"depth": 2}),
-    "keys-single-ours": lambda _: single(made(KEYS)),
-    "keys-single-peer": lambda _: keys_peer(),
-    "keys-batched-1": lambda size: batched(KEYS, size, 100_000, threads=1),
-    "keys-batched-2": lambda size: batched(KEYS, size, 100_000, threads=2),
-    "keys-reachable": lambda _: reachable(),
-    "draw-cartpole": lambda _: pictures("CartPole-v1"),
-    "draw-2048": lambda _: pictures(GAME),
-    "draw-tetris": lambda _: pictures(TETRIS),
+    "tetris-greedy": partial(player, "tetris/bcts", TETRIS, 300_000),
+    "tetris-greedy-c": greedy_c,
+    "tetris-deep-drop": partial(player, "tetris/two-tetrad", TETRIS, 300),
+    "tetris-deep-slide": partial(player, "tetris/two-tetrad", TETRIS, 100, placements="slide"),
+    "tetris-quintris": partial(player, "quintris/expectimax", "mergefall/Quintris-v0", 20, {"depth": 2}),
+    "keys-single-ours": lambda: single(made(KEYS)),
+    "keys-single-peer": tetris_peer,
+    "keys-reachable": reachable,
+    "draw-cartpole": partial(pictures, "CartPole-v1"),
+    "draw-2048": partial(pictures, GAME),
+    "draw-tetris": partial(pictures, TETRIS),
 }
-WORKERS["learn-2048-ntuple"] = lambda _: learner("ntuple", GAME)
+for threads in (1, 2):
+    WORKERS[f"batched-ours-{threads}"] = partial(batched, GAME, 100_000, threads=threads)
+    WORKERS[f"tetris-batched-{threads}"] = partial(batched, TETRIS, 20_000, threads=threads, rows=10)
+    WORKERS[f"keys-batched-{threads}"] = partial(batched, KEYS, 100_000, threads=threads)
 for game, env_id in (("2048", GAME), ("tetris", TETRIS)):
-    WORKERS[f"sb3-{game}-native"] = lambda size, env_id=env_id: stable_baselines(env_id, size, native=True)
-    WORKERS[f"sb3-{game}-dummy"] = lambda size, env_id=env_id: stable_baselines(env_id, size, native=False)
-    WORKERS[f"learn-{game}-one-file"] = lambda _, env_id=env_id: one_file(env_id)
+    WORKERS[f"sb3-{game}-native"] = partial(stable_baselines, env_id, True)
+    WORKERS[f"sb3-{game}-dummy"] = partial(stable_baselines, env_id, False)
+    WORKERS[f"learn-{game}-one-file"] = partial(one_file, env_id)
     for algorithm in ("maskable-ppo", "dqn", "distill", "kickstart"):
-        WORKERS[f"learn-{game}-{algorithm}"] = lambda _, what=(algorithm, env_id): learner(*what)
-        WORKERS[f"learn-{game}-{algorithm}-own"] = lambda _, what=(algorithm, env_id): own_network(*what)
+        WORKERS[f"learn-{game}-{algorithm}"] = partial(learner, algorithm, env_id)
+        WORKERS[f"learn-{game}-{algorithm}-own"] = partial(learner, algorithm, env_id, own=True)
 
 if __name__ == "__main__":
-    measure = WORKERS[sys.argv[1]](int(sys.argv[2]))
-    print("ready", flush=True)
+    measure = WORKERS[sys.argv[1]](*(int(size) for size in sys.argv[2:] if size != "1"))
     for _ in sys.stdin:
         print(json.dumps(measure()), flush=True)
