@@ -4,31 +4,15 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from mergefall_training.cli import main
 from mergefall_training.compare.versus import compare_files, verdict
 from mergefall_training.play.evaluation import Evaluation, evaluate
-from mergefall_training.play.statistics import superiority
 
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 3, "cols": 3}
 
 
 def play(player, count=40, seed=0, env=ENV, kwargs=SMALL, **how):
     return evaluate(player, env, count, seed, kwargs, workers=1, progress=False, **how)
-
-
-PAIRS = st.lists(st.tuples(st.integers(-50, 50), st.integers(-50, 50)), min_size=2, max_size=40)
-
-
-@given(PAIRS)
-def test_the_chance_of_more_is_counted_pair_by_pair(pairs):
-    a, b = map(list, zip(*pairs, strict=True))
-    wins = sum((x > y) + (x == y) / 2 for x, y in pairs) / len(pairs)
-    found = superiority(a, b)
-    assert found.value == pytest.approx(wins)
-    assert superiority(b, a).value == pytest.approx(1 - wins)
-    assert 0 <= found.low <= found.value <= found.high <= 1
 
 
 def test_players_are_compared_on_the_seeds_of_both():
