@@ -223,15 +223,10 @@ def test_own_players_of_a_suite_are_named_in_the_command(tmp_path, monkeypatch, 
     assert "its values are missing" not in capsys.readouterr().out
 
 
-def test_environments_of_the_users_resume(tmp_path):
+def test_environments_of_the_users_are_learnt(tmp_path):
     (tmp_path / "modules" / "own_tetris.py").write_text(
         "import gymnasium as gym\ngym.register('OwnTetris-v0', 'mergefall.tetris.env:TetrisEnv', kwargs={'cols': 5})\n"
     )
-    found = [
-        evaluate("tetris/random", "own_tetris:OwnTetris-v0", n, workers=1, out=tmp_path / "own.jsonl", progress=False)
-        for n in (1, 2)
-    ]
-    assert found[1].episodes[0] == found[0].episodes[0]
     config = Config("maskable-ppo", "own_tetris:OwnTetris-v0", {}, {"policy": "MultiInputPolicy"}, 10, 10)
     assert (config.env_id, config.env_kwargs["cols"]) == ("OwnTetris-v0", 5)
 

@@ -56,58 +56,58 @@ def run(path, out, workers=1, games=None):
     return results, printed.getvalue()
 
 
-def test_every_player_plays_the_same_seeds_and_the_best_comes_first(tmp_path):
-    (small, capped), printed = run(write_suite(tmp_path), tmp_path / "out")
-    assert [(row.label, row.summary.episodes) for row in small.rows] in (
-        [("greedy (reward)", 8), ("random", 12)],
-        [("random", 12), ("greedy (reward)", 8)],
-    )
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """(results, printed text, folder) of the suite."""
+    folder = tmp_path_factory.mktemp("pair")
+    return *run(write_suite(folder), folder / "out"), folder / "out"
+
+
+def test_every_player_plays_the_same_seeds_and_the_best_comes_first(pair):
+    (small, capped), printed, _ = pair
+    assert {(row.label, row.summary.episodes) for row in small.rows} == {("greedy (reward)", 8), ("random", 12)}
     assert small.rows[0].summary.mean.value >= small.rows[1].summary.mean.value
-    for row in small.rows:
-        assert row.evaluation.episodes[0].seed == 5
-    for text in ("small", "(2×3 ", "no cap", "N=8-12", "seeds 5-16", "greedy (reward)", "ms/move"):
+    assert [row.evaluation.episodes[0].seed for row in small.rows] == [5, 5]
+    for text in ("small", "(2×3 ", "no cap", "N=8-12", "seeds 5-16", "greedy (reward)", "ms/move", "cap 4 moves"):
         assert text in printed
-    assert "cap 4 moves" in printed
     assert capped.rows[0].summary.capped == 1
 
 
-@pytest.mark.parametrize("width", [80, 100, 120, 140])
-def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path, width):
+def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path):
     text = SUITE.split("  - name: capped")[0].replace("{rows: 2, cols: 3}", "{rows: 3, cols: 4}")
-    (path := tmp_path / "wide.yaml").write_text(text.replace("greedy (reward)", "greedy by the score alone"[:24]))
+    (path := tmp_path / "wide.yaml").write_text(text.replace("greedy (reward)", "greedy by the score alon"))
     (result,), _ = run(path, None)
-    screen = Console(file=io.StringIO(), width=width)
-    to_terminal(result.table(), screen)
-    printed = screen.file.getvalue()
-    lines = printed[printed.index("player") : printed.index("Below")].splitlines()
-    assert max(map(len, lines)) <= width
-    assert sum("greedy by the score alon" in line for line in lines) == 1
-    for name in ("N", "mean score", f"{result.telling_tiles[-1]}+", "ms/move"):
-        assert re.search(rf" {re.escape(name)}( |$)", lines[0])
-    left_out = printed.partition("Left out, as there is no room")[2]
-    assert all((name in left_out) != (name in lines[0]) for name in ("median", "IQM", "moves"))
-    assert not left_out or width < 140
-    assert "…" not in printed
+    for width in (80, 100, 120, 140):
+        screen = Console(file=io.StringIO(), width=width)
+        to_terminal(result.table(), screen)
+        printed = screen.file.getvalue()
+        lines = printed[printed.index("player") : printed.index("Below")].splitlines()
+        assert max(map(len, lines)) <= width
+        assert sum("greedy by the score alon" in line for line in lines) == 1
+        for name in ("N", "mean score", f"{result.telling_tiles[-1]}+", "ms/move"):
+            assert re.search(rf" {re.escape(name)}( |$)", lines[0])
+        left_out = printed.partition("Left out, as there is no room")[2]
+        assert all((name in left_out) != (name in lines[0]) for name in ("median", "IQM", "moves"))
+        assert not left_out or width < 140
+        assert "…" not in printed
 
 
-def test_the_files_hold_the_same_figures(tmp_path):
-    out = tmp_path / "out"
-    results, _ = run(write_suite(tmp_path), out)
+def test_the_files_hold_the_same_figures(pair):
+    results, _, out = pair
     content = json.loads((out / "results.json").read_text())
     assert (content["format"], content["version"], content["suite"]) == ("mergefall comparison", 1, "pair")
     assert [game["name"] for game in content["games"]] == ["small", "capped"]
-    flat = [(game, player) for game in content["games"] for player in game["players"]]
-    for (game, player), (result, row) in zip(flat, [(one, row) for one in results for row in one.rows], strict=True):
-        assert (game["name"], player["label"]) == (result.name, row.label)
-        assert player["mean"]["value"] == row.summary.mean.value
-        assert player["episodes"] == len(row.evaluation.episodes)
-        assert game["env_kwargs"] == row.evaluation.header.env_kwargs
-    best = flat[0][1]
+    for game, result in zip(content["games"], results, strict=True):
+        for player, row in zip(game["players"], result.rows, strict=True):
+            assert (player["label"], player["episodes"]) == (row.label, len(row.evaluation.episodes))
+            assert player["mean"]["value"] == row.summary.mean.value
+            assert game["env_kwargs"] == row.evaluation.header.env_kwargs
+    small, capped = results
+    best = content["games"][0]["players"][0]
     assert f"| {best['label']} | {best['episodes']} | " in (out / "small" / "table.md").read_text()
-    assert best["tiles"]["16"]["value"] == results[0].rows[0].evaluation.tile_rate(16).value
-    assert math.isnan(results[1].rows[0].summary.mean.low)  # one episode gives no interval
-    assert flat[-1][1]["mean"]["low"] is None
-    small = results[0]
+    assert best["tiles"]["16"]["value"] == small.rows[0].evaluation.tile_rate(16).value
+    assert math.isnan(capped.rows[0].summary.mean.low)  # one episode gives no interval
+    assert content["games"][1]["players"][0]["mean"]["low"] is None
     assert repr(small).startswith(f"<{small.name}: {len(small.rows)} players")
     table = ElementTree.fromstring(f"<div>{small._repr_html_()}</div>")
     assert [line[0].text for line in table.findall(".//tr")[1:]] == [row.label for row in small.rows]
@@ -166,9 +166,27 @@ games:
 """
 
 
-def test_agents_are_trained_then_play_the_same_games(tmp_path, drawn):
-    (path := tmp_path / "trained.yaml").write_text(TRAINED)
-    (first,), printed = run(path, tmp_path / "out")
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory):
+    """(result, printed text, folder of the suite and its output `out`) of agents that are trained."""
+    folder = tmp_path_factory.mktemp("agents")
+    (folder / "trained.yaml").write_text(TRAINED)
+    (result,), printed = run(folder / "trained.yaml", folder / "out")
+    return result, printed, folder
+
+
+def written(folder):
+    """When each model was written."""
+    return {file.relative_to(folder): file.stat().st_mtime_ns for file in folder.rglob("*.npz")}
+
+
+def scores_of(result):
+    return {row.label: row.evaluation.scores.tolist() for row in result.rows}
+
+
+def test_agents_are_trained_then_play_the_same_games(agents):
+    first, printed, folder = agents
+    out = folder / "out"
     assert {row.label for row in first.rows} == {
         "greedy",
         *(f"{name}, seed {k}" for name in ("far", "near") for k in (0, 1)),
@@ -179,37 +197,32 @@ def test_agents_are_trained_then_play_the_same_games(tmp_path, drawn):
         assert [row.label for row in line.rows] == [f"{label}, seed 0", f"{label}, seed 1"]
         assert line.mean.value == sum(row.summary.mean.value for row in line.rows) / 2
         for seed, row in enumerate(line.rows):
-            folder = tmp_path / "out" / "small" / "runs" / f"{label}_seed_{seed}"
-            assert row.curve == read_curve(folder)
-            assert read_config(folder).seed == seed
+            agent = out / "small" / "runs" / f"{label}_seed_{seed}"
+            assert row.curve == read_curve(agent)
+            assert read_config(agent).seed == seed
             assert row.evaluation.header.options["model"] == "last"
             assert [episode.seed for episode in row.evaluation.episodes] == list(range(5))
     gain, better = first.beside["near"].difference, first.beside["near"].higher
     assert gain.value == pytest.approx(lines["near"].mean.value - lines["far"].mean.value)
     assert 0 <= better.value <= 1
     assert first.beside.keys() == {"near"}
-    content = json.loads((tmp_path / "out" / "results.json").read_text())
+    content = json.loads((out / "results.json").read_text())
     assert {line["label"]: line["mean"]["value"] for line in content["games"][0]["trained"]} == {
         label: line.mean.value for label, line in lines.items()
     }
-    assert image.imread(tmp_path / "out" / "small" / "learning.png").std() > 0.02
-    # Again: nothing is trained or played anew.
-    written = {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
-    (again,), _ = run(path, tmp_path / "out")
+    models = written(out)
+    (again,), _ = run(folder / "trained.yaml", out)  # nothing is trained or played anew
     assert [row.evaluation for row in again.rows] == [row.evaluation for row in first.rows]
-    assert written == {file: file.read_bytes() for file in (tmp_path / "out").rglob("*.npz")}
+    assert models == written(out)
 
 
-def test_agents_trained_side_by_side_are_those_trained_one_by_one(tmp_path):
-    (path := tmp_path / "trained.yaml").write_text(TRAINED)
-    (alone,), _ = run(path, tmp_path / "alone")
-    (together,), _ = run(path, tmp_path / "together", workers=2)
-    assert [row.label for row in together.rows] == [row.label for row in alone.rows]
+def test_agents_trained_side_by_side_are_those_trained_one_by_one(agents, tmp_path, drawn):
+    alone, _, folder = agents
+    (together,), _ = run(folder / "trained.yaml", tmp_path / "out", workers=2)
+    assert scores_of(together) == scores_of(alone)
     for ours, theirs in zip(together.rows, alone.rows, strict=True):
-        assert [episode.score for episode in ours.evaluation.episodes] == [
-            episode.score for episode in theirs.evaluation.episodes
-        ]
         assert [point.mean for point in ours.curve] == [point.mean for point in theirs.curve]
+    assert image.imread(tmp_path / "out" / "small" / "learning.png").std() > 0.02
 
 
 def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
@@ -234,19 +247,20 @@ def test_a_contest_is_played_with_each_preset(tmp_path):
         assert contest.players[1].training.preset == "small"
 
 
-def test_games_that_are_played_apart_end_in_one_file(tmp_path):
+def test_games_that_are_played_apart_end_in_one_file(pair, tmp_path):
     path, out = write_suite(tmp_path), tmp_path / "out"
-    run(path, tmp_path / "whole")
     for game in ("small", "capped", "small"):
         results, printed = run(path, out, games=[game])
         assert [result.name for result in results] == [game]
         assert ("capped" in printed) == (game == "capped")
-    whole, apart = (json.loads((folder / "results.json").read_text()) for folder in (tmp_path / "whole", out))
-    means = [
-        {game["name"]: [player["mean"] for player in game["players"]] for game in one["games"]}
-        for one in (whole, apart)
-    ]
-    assert means[0] == means[1]
+    whole, apart = (
+        {
+            game["name"]: [player["mean"] for player in game["players"]]
+            for game in json.loads((folder / "results.json").read_text())["games"]
+        }
+        for folder in (pair[2], out)
+    )
+    assert whole == apart
     with pytest.raises(ValueError, match="game is 'large'; expected one of 'small', 'capped'"):
         run(path, None, games=["large"])
 
@@ -271,27 +285,24 @@ def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path)
         run(path, None)
 
 
-def test_a_moved_folder_goes_on_where_it_stopped(tmp_path):
+def test_a_moved_folder_goes_on_where_it_stopped(agents, tmp_path):
     """Agents are known by their checksum: no run and no game is made again, and all records still hold."""
-    (path := tmp_path / "chain.yaml").write_text(TRAINED)
-    (before,), _ = run(path, tmp_path / "out")
-    (tmp_path / "out").rename(tmp_path / "moved")
-    file = tmp_path / "moved" / "small" / "near_seed_0.jsonl"
+    before, _, folder = agents
+    (folder / "out").rename(moved := tmp_path / "moved")  # no other test below takes them
+    file = moved / "small" / "near_seed_0.jsonl"
     kept = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(kept[:3]))  # two of five games
-    models = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.npz")}
-    (after,), _ = run(path, tmp_path / "moved")
-    assert models == {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.npz")}
+    models = written(moved)
+    (after,), _ = run(folder / "trained.yaml", moved)
+    assert models == written(moved)
     assert file.read_bytes().splitlines()[0] == kept[0].rstrip()
-    for ours, theirs in zip(after.rows, before.rows, strict=True):
-        scores = [[episode.score for episode in row.evaluation.episodes] for row in (ours, theirs)]
-        assert scores[0] == scores[1]
+    assert scores_of(after) == scores_of(before)
     assert not any(verdict.problem for verdict in verify(file, progress=False))
-    assert Evaluation.read(file).header.player == (tmp_path / "moved" / "small" / "runs" / "near_seed_0").as_posix()
+    assert Evaluation.read(file).header.player == (moved / "small" / "runs" / "near_seed_0").as_posix()
     other = json.loads(kept[0]) | {"options": {"model": "last", "checksum": "0" * 16}}
     file.write_bytes(json.dumps(other).encode() + b"\n")
     with pytest.raises(ValueError, match=r"another run: player is .*; options\.checksum is '0000000000000000' there"):
-        run(path, tmp_path / "moved")
+        run(folder / "trained.yaml", moved)
 
 
 def test_runs_whose_games_a_cap_ended_are_drawn(tmp_path, drawn):
@@ -314,13 +325,6 @@ def test_defaults_of_a_suite(tmp_path):
         ("greedy (reward)", "greedy_reward", 8),
     ]
     assert (capped.seed, capped.max_episode_steps, capped.players[0].options) == (0, 4, {})
-
-
-@pytest.mark.parametrize("cutoff", ["1e-4", "1.0e-4", "1E-4", ".0001", "+.1e-3"])
-def test_numbers_of_a_suite_are_written_as_one_likes(tmp_path, cutoff):
-    new = f"2048/expectimax, cutoff: {cutoff},"
-    suite = load_suite(write_suite(tmp_path, "2048/greedy,", new))
-    assert suite.contests[0].players[1].options == {"cutoff": 0.0001}
 
 
 @pytest.mark.parametrize("name", suite_names())
@@ -357,39 +361,41 @@ AGENT = """
 """
 
 
-def test_a_contest_with_several_rates_is_a_contest_for_each(tmp_path):
-    *small, tetris = load_suite(write_suite(tmp_path, text=SERIES)).contests
-    assert [(one.name, one.series) for one in small] == [(f"small-rate-{rate}", "small") for rate in ("0", "0.5", "1")]
-    assert [one.adversary["rate"] for one in small] == [0, 0.5, 1]
-    assert all(one.players == small[0].players for one in small)
-    assert (tetris.name, tetris.series) == ("tetris", "")
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """(results, printed text, folder) of the suite with rates."""
+    folder = tmp_path_factory.mktemp("series")
+    return *run(write_suite(folder, text=SERIES), folder / "out"), folder / "out"
 
 
-def test_one_table_shows_every_player_at_every_rate(tmp_path):
-    results, printed = run(write_suite(tmp_path, text=SERIES), None)
+def test_one_table_shows_every_player_at_every_rate(series):
+    results, printed, _ = series
+    names = ["small-rate-0", "small-rate-0.5", "small-rate-1", "tetris"]
+    assert [(one.name, one.series) for one in results] == list(zip(names, ["small"] * 3 + [""], strict=True))
     table = series_table(results[:3])
     assert (table.title, list(table.columns)) == ("small", ["player", "N", "rate 0", "rate 0.5", "rate 1"])
     assert printed.count("chance [b]") == 1
-    for text in ("small: ", "(3×3 ", "adversary 2048/minimax depth=1 at rate [0, 0.5, 1]", "N=6-10, seeds 0-9"):
-        assert text in printed
     assert table.columns["player"] == ["greedy", "chance [b]"]
     for result, rate in zip(results, ("0", "0.5", "1"), strict=False):
         means = {row.label: row.summary.mean for row in result.rows}
         assert table.columns[f"rate {rate}"] == [means["greedy"], means["chance [b]"]]
         assert all(short(mean.value) in printed for mean in means.values())
-    assert "adversary tetris/bcts at rate 1.0" in printed
-    assert "ms/piece include the adversary's time" in printed
+    for text in (
+        *("small: ", "(3×3 ", "adversary 2048/minimax depth=1 at rate [0, 0.5, 1]", "N=6-10, seeds 0-9"),
+        *("adversary tetris/bcts at rate 1.0", "ms/piece include the adversary's time"),
+    ):
+        assert text in printed
 
 
-def test_each_rate_holds_the_games_of_an_evaluation(tmp_path):
-    results, _ = run(write_suite(tmp_path, text=SERIES), tmp_path / "out")
+def test_each_rate_holds_the_games_of_an_evaluation(series):
+    results, _, out = series
     given = {"env_kwargs": {"rows": 3, "cols": 3}, "workers": 1, "progress": False}
     for result in results[:3]:
         (played,) = [row.evaluation for row in result.rows if row.label == "greedy"]
         alone = evaluate("2048/greedy", "mergefall/Game2048-v0", 6, adversary=result.adversary, **given)
         assert played.results.tolist() == alone.results.tolist()
-        assert read_records(tmp_path / "out" / result.name / "greedy.jsonl") == (played.header, played.episodes)
-    games = json.loads((tmp_path / "out" / "results.json").read_text())["games"]
+        assert read_records(out / result.name / "greedy.jsonl") == (played.header, played.episodes)
+    games = json.loads((out / "results.json").read_text())["games"]
     assert [game["adversary"]["rate"] for game in games] == [0, 0.5, 1, 1]
 
 

@@ -12,7 +12,6 @@ import threading
 from dataclasses import asdict, replace
 from time import sleep
 
-import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall.game2048 import Game2048Env
@@ -41,19 +40,9 @@ def timeless(episodes):
     return [replace(episode, seconds=0.0) for episode in episodes]
 
 
-class FirstLegal:
-    """A predictor that is no Player: the first legal action of a 2048 board, by trying."""
-
-    name = "first legal"
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=True):
-        env = gym.make(ENV, rows=observation.shape[0], cols=observation.shape[1])
-        _, info = env.reset(options={"board": observation})
-        return np.int64(np.flatnonzero(info["action_mask"])[0]), None
-
-
 class Nameless:
-    predict = FirstLegal.predict
+    def predict(self, observation, state=None, episode_start=None, deterministic=True):
+        return np.array(3), None
 
 
 def test_episode_k_is_the_game_from_seed_plus_k():
@@ -80,7 +69,7 @@ def test_workers_do_not_change_the_episodes(processes):
 
 
 def test_a_player_that_cannot_travel_says_so(processes):
-    class Local(FirstLegal, Player):
+    class Local(Nameless, Player):
         name = "2048/mine"
 
         def __init__(self):
@@ -88,7 +77,7 @@ def test_a_player_that_cannot_travel_says_so(processes):
 
     with pytest.raises(ValueError, match="2048/mine cannot be sent to other processes; workers=1 uses only this one"):
         play(2, Local(), workers=2)
-    assert play(2, Local()).header.player == "2048/mine"
+    assert play(2, Local(), max_episode_steps=5).header.player == "2048/mine"
 
 
 @pytest.mark.parametrize(("cap", "capped", "stuck"), [(None, 0, 3), (5, 3, 0)])
@@ -102,14 +91,21 @@ def test_games_that_got_stuck_are_not_called_capped(cap, capped, stuck):
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_file_holds_the_header_and_the_episodes(tmp_path):
+@pytest.mark.parametrize(
+    ("player", "env_id", "names"),
+    [("2048/random", ENV, "max_tile"), ("tetris/bcts", "mergefall/Tetris-v0", "lines pieces")],
+)
+def test_the_file_holds_the_header_and_the_episodes(tmp_path, player, env_id, names):
     out = tmp_path / "new" / "run.jsonl"
-    evaluation = play(3, out=out)
-    assert read_records(out) == (evaluation.header, evaluation.episodes)
-    first, *rest = map(json.loads, out.read_text().splitlines())
-    assert first["player"] == "2048/random"
-    assert {"rows": 2, "cols": 3}.items() <= first["env_kwargs"].items()
-    assert list(rest[0]) == ["seed", "score", "length", "terminated", "seconds", "max_tile", "actions", "checksum"]
+    written = play(3, player, env_id, env_kwargs={"rows": 6}, out=out)
+    assert Evaluation.read(out) == written
+    assert repr(written).startswith(f"<{player} in {env_id}, 3 games: mean ")
+    header, *rest = map(json.loads, out.read_text().splitlines())
+    assert (header["player"], header["env_kwargs"]["rows"]) == (player, 6)
+    assert " ".join(rest[0]) == f"seed score length terminated seconds {names} actions checksum"
+    out.write_text(out.read_text().splitlines()[0] + "\n")
+    with pytest.raises(ValueError, match="holds no finished game"):
+        Evaluation.read(out)
 
 
 def test_more_fewer_and_other_episodes_of_the_same_run(tmp_path):
@@ -197,13 +193,10 @@ def test_a_torn_last_line_is_cut_off(tmp_path):
     out = tmp_path / "run.jsonl"
     whole = play(4, out=out)
     text = out.read_bytes()
-    for cut in (1, 20, len(text.splitlines()[-1])):  # as after a kill in the middle of a write
-        out.write_bytes(text[:-cut])
+    for end in (-1, -20, -len(text.splitlines()[-1]), 30):  # as after a kill in the middle of a write, or of the header
+        out.write_bytes(text[:end])
         assert timeless(play(4, out=out).episodes) == timeless(whole.episodes)
         assert out.read_bytes().count(b"\n") == 5
-    header = text.splitlines()[0]
-    out.write_bytes(header[:30])
-    assert timeless(play(4, out=out).episodes) == timeless(whole.episodes)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="an open file cannot be removed")
@@ -357,26 +350,19 @@ def test_the_summary_of_matches_counts_wins_draws_and_losses():
     ]
     evaluation = Evaluation(header, episodes)
     summary = evaluation.summary()
-    assert evaluation.headline == "won"
+    assert (evaluation.headline, summary.mean, summary.median, summary.iqm) == ("won", wilson(2.5, 4), None, None)
     assert summary.outcomes == {"wins": wilson(2, 4), "draws": wilson(1, 4), "losses": wilson(1, 4)}
-    assert summary.mean == wilson(2.5, 4)
-    assert (summary.median, summary.iqm) == (None, None)
-    assert summary.rates["attack/piece"].value == 24 / 80
-    assert summary.rates["pieces/s"].value == 80 / (2400 / 60)
-    assert summary.rates["pieces/s"].low == pytest.approx(2)  # the same in all games
-    assert 0 < summary.rates["attack/piece"].low < 0.3 < summary.rates["attack/piece"].high < 0.6
-    assert summary.moves_per_game == 20
-    assert summary.ms_per_move == pytest.approx(1)
+    assert summary.rates["pieces/s"].value == pytest.approx(summary.rates["pieces/s"].low) == 2  # in all games
+    attack = summary.rates["attack/piece"]
+    assert 0 < attack.low < attack.value == 0.3 < attack.high < 0.6
+    assert (summary.moves_per_game, summary.ms_per_move) == (20, pytest.approx(1))
 
 
 def test_games_by_keys_have_rates_and_keys_are_not_called_pieces(capsys):
-    print_result(
-        ContestResult("keys", [Row("bcts", keyed := play(2, KEYED, KEYS, env_kwargs={}, max_episode_steps=60))])
-    )
+    keyed = play(2, KEYED, KEYS, env_kwargs={}, max_episode_steps=60)
+    print_result(ContestResult("keys", [Row("bcts", keyed)]))
     printed = capsys.readouterr().out
-    assert "cap 60 keys" in printed
-    assert "attack/piece" in printed
-    assert "ms/key" in printed
+    assert all(text in printed for text in ("cap 60 keys", "attack/piece", "ms/key"))
     pieces = sum(episode.pieces for episode in keyed.episodes)
     assert keyed.summary().rates["pieces/s"].value == pieces / 2
     assert not play(2).summary().rates
@@ -391,14 +377,8 @@ def test_the_summary_is_what_the_episodes_say():
     summary = Evaluation(header, episodes).summary()
     assert (summary.mean.value, summary.median.value, summary.iqm.value) == (400, 250, 250)
     assert summary.mean.low < 400 < summary.mean.high
-    assert {tile: rate.value for tile, rate in summary.tiles.items()} == {
-        8: 1,
-        16: 1,
-        32: 1,
-        64: 1,
-        128: 0.5,
-        256: 0.25,
-    }
+    shares = {tile: rate.value for tile, rate in summary.tiles.items()}
+    assert shares == dict.fromkeys((8, 16, 32, 64), 1) | {128: 0.5, 256: 0.25}
     assert (summary.moves_per_game, summary.ms_per_move) == (25, pytest.approx(1))
     assert (summary.episodes, summary.first_seed, summary.last_seed) == (4, 0, 3)
     json.dumps(asdict(summary))
@@ -436,7 +416,8 @@ def test_an_environment_may_be_named_with_its_module(tmp_path, monkeypatch, work
         f"gym.register('Own-v0', '{Game2048Env.__module__}:Game2048Env', kwargs={SMALL}, max_episode_steps=7)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    own = evaluate(FirstLegal(), "own_games:Own-v0", 2, workers=workers, progress=False)
+    for count in (1, 2):
+        own = evaluate("2048/random", "own_games:Own-v0", count, workers=workers, out=tmp_path / "own.jsonl")
     assert (own.header.env_id, own.header.max_episode_steps) == ("own_games:Own-v0", 7)
     assert [episode.length for episode in own.episodes] == [7, 7]
 
@@ -455,13 +436,12 @@ def test_ray_plays_the_same_episodes():
 
 def test_the_mean_so_far_is_of_the_first_seeds(monkeypatch, capsys):
     """Of all games that are over, the short ones would be too many."""
-    games = evaluate("2048/random", ENV, 20, workers=1, progress=False).episodes
-    by_length = sorted(games, key=lambda episode: episode.length)
+    scores = play(20, env_kwargs={}).scores
+    by_length = sorted(play(20, env_kwargs={}).episodes, key=lambda episode: episode.length)
     monkeypatch.setattr("mergefall_training.progress.EVERY", 0)
-    monkeypatch.setattr("mergefall_training.play.evaluation.play_all", lambda *_: (one for one in by_length))
-    evaluate("2048/random", ENV, 20, workers=1)
+    monkeypatch.setattr("mergefall_training.play.evaluation.play_all", lambda *_: iter(by_length))
+    play(20, env_kwargs={}, progress=True)
     shown = re.findall(r": (\d+) of 20(?:, mean ([\d.]+k?)( of the first \d+)?)?", capsys.readouterr().err)
-    scores = [episode.score for episode in games]
     for count, mean, of in shown[:-1]:
         over = {episode.seed for episode in by_length[: int(count)]}
         first = max((n for n in (8, 16, 20) if over >= set(range(n))), default=0)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
-from mergefall_training.play.records import TetrisEpisode, read_records
-from mergefall_training.play.watching import Show, Terminal, watch
+from mergefall_training.play.records import TetrisEpisode
+from rich.console import Console
 
 ENV, SMALL = "mergefall/Tetris-v0", {"cols": 5, "rows": 6}
 
@@ -27,18 +27,6 @@ def games(*lines_and_ends):
 
 
 # -- episodes and summaries -------------------------------------------------------------------------------------------
-
-
-def test_episodes_hold_lines_and_pieces_and_are_read_back(tmp_path):
-    out = tmp_path / "run.jsonl"
-    evaluation = play(out=out)
-    assert all(type(episode) is TetrisEpisode for episode in evaluation.episodes)
-    assert read_records(out) == (evaluation.header, evaluation.episodes)
-    assert list(json.loads(out.read_text().splitlines()[1])) == [
-        *("seed", "score", "length", "terminated", "seconds", "lines", "pieces", "actions", "checksum")
-    ]
-    assert evaluation.results.tolist() == [episode.lines for episode in evaluation.episodes]
-    assert play(out=out).episodes == evaluation.episodes
 
 
 def test_the_mean_of_capped_games_is_all_lines_over_deaths():
@@ -123,14 +111,3 @@ def test_files_and_plots_of_games_without_an_end(tmp_path, drawn):
         assert sorted(path.stem for path in (out / name).glob("*.png")) == ["lines", "speed"]
         for path in (out / name).glob("*.png"):
             assert image.imread(path).std() > 0.02  # something is drawn
-
-
-# -- watching and tuning ----------------------------------------------------------------------------------------------
-
-
-def test_a_recorded_game_is_watched_again_by_its_lines(tmp_path, capsys):
-    out = tmp_path / "run.jsonl"
-    episode = play(2, out=out).episodes[1]
-    watch([Show.recorded(out, 1)], Terminal(), 1000)
-    printed = " ".join(capsys.readouterr().out.split())
-    assert f"lines {episode.lines}, pieces {episode.pieces}" in printed
