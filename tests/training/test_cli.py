@@ -3,8 +3,10 @@
 import importlib.util
 import io
 import os
+import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 
@@ -18,14 +20,14 @@ from mergefall_training.progress import progress_bar
 from tests.training.terminals import in_terminal
 
 BOMB = "{a0: &a0 [" + "x," * 10 + "], " + "".join(f"a{i}: &a{i} [{f'*a{i - 1}, ' * 10}], " for i in range(1, 9)) + "}"
-SMALL = ["--env-option", "rows=2", "--env-option", "cols=3"]
+SMALL = "--env-option rows=2 --env-option cols=3"
 
 
-def run(capsys, *arguments):
-    """Output, errors and exit status of the command."""
+def run(capsys, command, *files):
+    """Output, errors and exit status of a command in text; `files`: its last arguments."""
     status = 0
     try:
-        main([str(argument) for argument in arguments])
+        main([*shlex.split(command), *map(str, files)])
     except SystemExit as end:
         status = end.code
     captured = capsys.readouterr()
@@ -33,10 +35,9 @@ def run(capsys, *arguments):
 
 
 def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
-    out = tmp_path / "games.jsonl"
-    options = ["--option", "cutoff=1e-4", "--option", "heuristic=nneonneo", "--option", "depth=1"]
-    arguments = ["2048/expectimax", *options, "--episodes", 5, *SMALL, "--seed", 3, "--workers", 1, "--out", out]
-    printed, _, status = run(capsys, "evaluate", *arguments)
+    options = "--option cutoff=1e-4 --option heuristic=nneonneo --option depth=1 --episodes 5 --seed 3 --workers 1"
+    command = f"evaluate 2048/expectimax {options} {SMALL} --out"
+    printed, _, status = run(capsys, command, out := tmp_path / "games.jsonl")
     assert status == 0
     for text in ("2048/expectimax", "(2×3 ", "N=5", "seeds 3-7", "ms/move"):
         assert text in printed
@@ -44,89 +45,89 @@ def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
     assert [episode.seed for episode in read_records(out)[1]] == [3, 4, 5, 6, 7]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "complaint"),
-    [
-        (["evaluate", "2048/mixd"], "there is no player '2048/mixd'; did you mean '2048/mixed'?"),
-        (["evaluate", "2048/expectimax", "--option", "dept=2"], "did you mean 'depth'?"),
-        (["evaluate", "2048/expectimax", "--option", "depth=two"], "expected a number of own moves, 'distinct'"),
-        (["evaluate", "2048/strongest", "--option", "depth=3"], "it has none, and its settings are fixed"),
-        (["evaluate", "2048/greedy", "--option", "heuristic=mine.py:corner"], "did you mean 'mine:corner'?"),
-        (["evaluate", "2048/greedy", "--env", "Game2084-v0"], "did you mean 'mergefall/Game2048-v0'?"),
-        (["evaluate", "tetris/keys", "--env-option", "garbage=0.5"], "such as {rows: 0.5}"),
-        (["watch", "tetris/beam", "--env", "mergefall/TetrisKeys-v0"], "'tetris/keys' with the option of=NAME"),
-        (["play", "mergefall/TetrisKey-v0"], "did you mean 'mergefall/TetrisKeys-v0'?"),
-        (["train", "ntuple", "--set", "learning-rate=x"], "learning_rate is 'x'"),
-        (["train", "tests", "--resume", "--timesteps", "9"], "warm_start=tests"),
-        (["advise", "2048/greedy", "2 2 . 4"], "position '2 2 . 4' is one row"),
-        (["advise", "2048/optimal", "2 2 2 2/. . . ./. . . ./. . . ."], "games from the position"),
-        (["evaluate", "2048/random", "--option", "depth"], "NAME=VALUE"),
-        (["evaluate", "2048/random", "--option", "a=1", "--option", "a=2"], "twice"),
-        (["evaluate", "2048/random", "--option", "a=[1"], "YAML"),
-        (["evaluate", "2048/random", "--option", f"a={BOMB}"], "its aliases (*name) make 1,234,567,900 parts"),
-        (["evaluate", "2048/random", "--env-option", "foo=1"], "has no 'foo'; it has rows, cols"),
-        (["compare", "quickest"], "no suite 'quickest'; expected one of documented, "),
-        (["compare", "quik"], "did you mean 'quick'?"),
-        (["evaluate", "runs/nobody"], "runs/nobody"),
-        (["evaluate", "."], "no trained agent"),
-        (["report"], "nothing to report on"),
-        (["train", "maskable-ppo", "--env", "CartPole-v1"], "no preset for 'CartPole-v1'"),
-        (["train", "ntuple", "--preset", "quick"], "ntuple has no preset 'quick'"),
-        (["tune", "weights", "2048/random"], "has no weights; expected some to tune"),
-        (["watch", "2048/random", "--video", "film.avi"], ".mp4 or .gif"),
-        (["watch", "2048/random", "--video", f"{os.devnull}/none/film.mp4"], os.devnull),
-        (["watch", "2048/random", "--fps", "0"], "--fps"),
-        (["watch", "2048/random", "--worst"], "--worst is for a file"),
-        (["evaluate", "2048/random", "--out", "."], "no regular file"),
-        (["evaluate", "2048/random", "--env", "mergefall:Nope-v0"], "Nope-v0"),
-        (["play", "--env-option", "foo=1"], "foo"),
-        (["players", "2048/nobody"], "no player '2048/nobody'"),
-        (["heuristics", "nobody"], "heuristic is 'nobody'; expected one of 'tile-order"),
-        (["heuristics", "atack"], "did you mean 'attack'?"),
-        (["envs", "Nope-v0"], "expected one of mergefall/Game2048-v0"),
-        (["train", "sarsa", "--help"], "algorithm is 'sarsa'; expected one of"),
-        (["advise", "2048/greedy", "2 3/4 2"], "argument, line 1: '3' in board text"),
-        (["advise", "tetris/bcts", "..../..../..../...."], "names no piece"),
-        (["advise", "tetris/bcts", "..../..../..../.... Q"], "Q"),
-        (["compare", "a.jsonl"], "expected two or more"),
-        (["compare", "a.jsonl", "b.jsonl", "--out", "out"], "without --out, --game and --figure"),
-        (["compare", "quick", "league"], "2 suites were named"),
-    ],
-)
-def test_bad_input_gives_one_line_and_status_2(capsys, arguments, complaint):
-    _, errors, status = run(capsys, *arguments)
+REFUSED = {  # by command, a part of what it says
+    "evaluate 2048/mixd": "there is no player '2048/mixd'; did you mean '2048/mixed'?",
+    "evaluate 2048/expectimax --option dept=2": "did you mean 'depth'?",
+    "evaluate 2048/expectimax --option depth=two": "expected a number of own moves, 'distinct'",
+    "evaluate 2048/strongest --option depth=3": "it has none, and its settings are fixed",
+    "evaluate 2048/greedy --option heuristic=mine.py:corner": "did you mean 'mine:corner'?",
+    "evaluate 2048/greedy --env Game2084-v0": "did you mean 'mergefall/Game2048-v0'?",
+    "evaluate tetris/keys --env-option garbage=0.5": "such as {rows: 0.5}",
+    "watch tetris/beam --env mergefall/TetrisKeys-v0": "'tetris/keys' with the option of=NAME",
+    "play mergefall/TetrisKey-v0": "did you mean 'mergefall/TetrisKeys-v0'?",
+    "train ntuple --set learning-rate=x": "learning_rate is 'x'",
+    "train tests --resume --timesteps 9": "warm_start=tests",
+    "advise 2048/greedy '2 2 . 4'": "position '2 2 . 4' is one row",
+    "advise 2048/optimal '2 2 2 2/. . . ./. . . ./. . . .'": "games from the position",
+    "evaluate 2048/random --option depth": "NAME=VALUE",
+    "evaluate 2048/random --option a=1 --option a=2": "twice",
+    "evaluate 2048/random --option 'a=[1'": "YAML",
+    f"evaluate 2048/random --option 'a={BOMB}'": "its aliases (*name) make 1,234,567,900 parts",
+    "evaluate 2048/random --env-option foo=1": "has no 'foo'; it has rows, cols",
+    "compare quickest": "no suite 'quickest'; expected one of documented, ",
+    "compare quik": "did you mean 'quick'?",
+    "evaluate runs/nobody": "runs/nobody",
+    "evaluate .": "no trained agent",
+    "report": "nothing to report on",
+    "train maskable-ppo --env CartPole-v1": "no preset for 'CartPole-v1'",
+    "train ntuple --preset quick": "ntuple has no preset 'quick'",
+    "tune weights 2048/random": "has no weights; expected some to tune",
+    "watch 2048/random --video film.avi": ".mp4 or .gif",
+    f"watch 2048/random --video {os.devnull}/none/film.mp4": os.devnull,
+    "watch 2048/random --fps 0": "--fps",
+    "watch 2048/random --worst": "--worst is for a file",
+    "evaluate 2048/random --out .": "no regular file",
+    "evaluate 2048/random --env mergefall:Nope-v0": "Nope-v0",
+    "play --env-option foo=1": "foo",
+    "players 2048/nobody": "no player '2048/nobody'",
+    "heuristics nobody": "heuristic is 'nobody'; expected one of 'tile-order",
+    "heuristics atack": "did you mean 'attack'?",
+    "envs Nope-v0": "expected one of mergefall/Game2048-v0",
+    "train sarsa --help": "algorithm is 'sarsa'; expected one of",
+    "advise 2048/greedy '2 3/4 2'": "argument, line 1: '3' in board text",
+    "advise tetris/bcts ..../..../..../....": "names no piece",
+    "advise tetris/bcts '..../..../..../.... Q'": "Q",
+    "compare a.jsonl": "expected two or more",
+    "compare a.jsonl b.jsonl --out out": "without --out, --game and --figure",
+    "compare quick league": "2 suites were named",
+}
+
+
+@pytest.mark.parametrize("command", REFUSED)
+def test_bad_input_gives_one_line_and_status_2(capsys, command):
+    _, errors, status = run(capsys, command)
     assert status == 2
-    assert complaint in errors
+    assert REFUSED[command] in errors
     assert errors.startswith("mergefall: ")
     assert errors.count("\n") == 1
 
 
 def test_tune_prints_weights_that_the_command_line_takes(capsys, tmp_path):
-    out = tmp_path / "trials.jsonl"
-    arguments = ["--option", "heuristic=prairie-fire", "--weight", "penalty", "--games", 2, "--finals", 2, "--out", out]
-    printed, _, status = run(capsys, "tune", "weights", "2048/greedy", *arguments, *SMALL, "--passes", 1)
+    options = "--option heuristic=prairie-fire --weight penalty --games 2 --finals 2 --passes 1"
+    command = f"tune weights 2048/greedy {options} {SMALL} --out"
+    printed, _, status = run(capsys, command, tmp_path / "trials.jsonl")
     assert status == 0
     assert "N=2, seeds 750000-750001 (the start)" in printed
     best = "heuristic=" + printed.splitlines()[-1]
-    assert run(capsys, "evaluate", "2048/greedy", "--option", best, *SMALL, "--episodes", 1, "--workers", 1)[2] == 0
+    assert run(capsys, f"evaluate 2048/greedy {SMALL} --episodes 1 --workers 1 --option", best)[2] == 0
 
 
 def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
     out = tmp_path / "games.jsonl"
-    run(capsys, "evaluate", "2048/greedy", *SMALL, "--episodes", 3, "--workers", 1, "--out", out)
+    run(capsys, f"evaluate 2048/greedy {SMALL} --episodes 3 --workers 1 --out", out)
     episode = read_records(out)[1][2]
     figures = f"score {episode.score}, max tile {episode.max_tile}, moves {episode.length}"
-    assert figures in run(capsys, "watch", "2048/greedy", *SMALL, "--seed", 2)[0]
-    assert figures in run(capsys, "watch", out, "--seed", 2)[0]
-    _, errors, status = run(capsys, "watch", out, "--seed", 3)
+    assert figures in run(capsys, f"watch 2048/greedy {SMALL} --seed 2")[0]
+    assert figures in run(capsys, "watch --seed 2", out)[0]
+    _, errors, status = run(capsys, "watch --seed 3", out)
     assert status == 2
     assert "no game from seed 3" in errors
     out.write_text(out.read_text().replace("2048/greedy", "2048/forgotten"))  # recorded actions need no player
-    assert f"2048/forgotten, seed 2: {figures}" in run(capsys, "watch", out, "--seed", 2)[0]
+    assert f"2048/forgotten, seed 2: {figures}" in run(capsys, "watch --seed 2", out)[0]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
+def test_a_film_that_is_broken_off_leaves_no_file(capsys, tmp_path, monkeypatch, error):
     moves = Show.moves
 
     def broken(self, env):
@@ -134,8 +135,8 @@ def test_a_film_that_is_broken_off_leaves_no_file(tmp_path, monkeypatch, error):
         raise error
 
     monkeypatch.setattr(Show, "moves", broken)
-    with pytest.raises((error, SystemExit)):
-        main(["watch", "2048/random", *SMALL, "--video", str(tmp_path / "game.mp4")])
+    with suppress(error):
+        assert run(capsys, "watch 2048/random --video", tmp_path / "game.mp4")[2]
     assert not list(tmp_path.iterdir())
 
 
@@ -201,7 +202,7 @@ def test_an_interrupt_says_how_to_go_on_with_status_130(capsys, monkeypatch):
         raise interrupt
 
     monkeypatch.setattr("mergefall_training.play.evaluation.evaluate", interrupted)
-    _, errors, status = run(capsys, "evaluate", "2048/random")
+    _, errors, status = run(capsys, "evaluate 2048/random")
     assert status == 130
     assert errors == "mergefall: 3 of 40 episodes are in games.jsonl; the same call plays the rest\n"
 
@@ -216,22 +217,18 @@ def test_players_and_heuristics_of_a_module_in_the_folder(capsys, tmp_path, monk
         "        return np.array(np.flatnonzero(action_masks)[-1]), state\n\n\n"
         "def empty(board):\n    return (board == 0).sum()\n"
     )
-    few = ["--episodes", 2, "--workers", 1]
-    printed, _, status = run(capsys, "evaluate", "own_game:Last", *few)
+    printed, _, status = run(capsys, "evaluate own_game:Last --episodes 2 --workers 1")
     assert status == 0
     assert "own_game:Last: mergefall/Game2048-v0 (4×4 goal=16" in printed
-    arguments = ["2048/greedy", "--option", "heuristic=own_game:empty", "--env-option", "goal=16", *few]
-    assert run(capsys, "evaluate", *arguments)[2] == 0
-    suite = tmp_path / "own.yaml"
-    suite.write_text(
+    (tmp_path / "own.yaml").write_text(
         "games: [{name: own, env: mergefall/Game2048-v0, env_kwargs: {goal: 16}, episodes: 2, players: "
         "[{player: 'own_game:Last'}, {player: 2048/greedy, heuristic: 'own_game:empty'}]}]"
     )
-    printed, _, status = run(capsys, "compare", suite, "--out", tmp_path / "out", "--workers", 1)
+    printed, _, status = run(capsys, "compare own.yaml own_game:empty --out out --workers 1")
     assert status == 0
     for name in ("own_game:Last", "greedy heuristic=own_game:empty"):
         assert name in printed
-    assert run(capsys, "watch", "own_game:Last")[2] == 0
+    assert run(capsys, "watch own_game:Last")[2] == 0
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
@@ -248,31 +245,33 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 @pytest.mark.parametrize("encoding", ["cp1251", "cp437", "cp1252"])
 def test_output_replaces_what_an_encoding_lacks(encoding, monkeypatch):
-    for arguments in (["evaluate", "2048/random", "--episodes", "2", *SMALL, "--workers", "1"], ["envs", "Tetris-v0"]):
+    for command in (f"evaluate 2048/random --episodes 2 {SMALL} --workers 1", "envs Tetris-v0"):
         written = io.TextIOWrapper(io.BytesIO(), encoding)
         with monkeypatch.context() as redirected:
             redirected.setattr(sys, "stdout", written)
-            main(arguments)
+            main(command.split())
         written.flush()
         assert b"mergefall/" in written.buffer.getvalue()
 
 
 def test_names_from_files_do_not_reach_the_terminal_raw(tmp_path, capsys):
-    for directory in ("a", "b"):
-        (tmp_path / directory).mkdir()
-        play = evaluate("2048/random", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 2, "cols": 2}, workers=1)
-        header = replace(play.header, player="2048/\x1b]0;mine\x07random")
-        with RecordFile(tmp_path / directory / "games.jsonl", header) as file:
+    play = evaluate("2048/random", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 2, "cols": 2}, workers=1)
+    files = [tmp_path / directory / "games.jsonl" for directory in ("a", "b")]
+    for path in files:
+        with RecordFile(path, replace(play.header, player="2048/\x1b]0;mine\x07random")) as file:
             for episode in play.episodes:
                 file.append(episode)
-    files = [tmp_path / directory / "games.jsonl" for directory in ("a", "b")]
-    page = ["--out", tmp_path / "page.html", "--values", "0"]
-    for arguments in (["verify", files[0]], ["compare", *files], ["report", files[0], *page], ["watch", files[0]]):
-        printed, errors, status = run(capsys, *arguments)
+    for command, *given in (
+        ("verify", files[0]),
+        ("watch", files[0]),
+        ("report --values 0 --out", tmp_path / "page.html", files[0]),
+        ("compare", *files),
+    ):
+        printed, errors, status = run(capsys, command, *given)
         assert status == 0
         assert "\x1b]" not in printed + errors
         assert "\x07" not in printed + errors
-    assert "2048/\ufffd]0;mine\ufffdrandom" in run(capsys, "compare", *files)[0]
+    assert "2048/\ufffd]0;mine\ufffdrandom" in printed
 
 
 def test_progress_without_a_terminal_is_lines(capsys, monkeypatch):
@@ -284,12 +283,12 @@ def test_progress_without_a_terminal_is_lines(capsys, monkeypatch):
 
 
 def test_an_unknown_option_is_named(capsys):
-    _, errors, status = run(capsys, "evaluate", "2048/expectimax", "--depth", "2")
+    _, errors, status = run(capsys, "evaluate 2048/expectimax --depth 2")
     assert status == 2
     assert "Unrecognized options: --depth" in errors
 
 
 def test_advice_names_the_best_actions(capsys):
-    assert run(capsys, "advise", "2048/greedy", "2 2/4 8")[0] == "right 4; left 4\n"
-    printed = run(capsys, "advise", "tetris/bcts", "..../..../..../.... T")[0]  # a T has ten placements there
+    assert run(capsys, "advise 2048/greedy '2 2/4 8'")[0] == "right 4; left 4\n"
+    printed = run(capsys, "advise tetris/bcts '..../..../..../.... T'")[0]  # a T has ten placements there
     assert printed.endswith("; 5 others\n")

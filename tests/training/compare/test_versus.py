@@ -7,7 +7,6 @@ import pytest
 from mergefall_training.cli import main
 from mergefall_training.compare.versus import compare_files, verdict
 from mergefall_training.play.evaluation import evaluate
-from rich.console import Console
 
 ENV, SMALL = "mergefall/Game2048-v0", {"rows": 3, "cols": 3}
 

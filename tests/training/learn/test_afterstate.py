@@ -13,7 +13,6 @@ from mergefall_baselines import make
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.afterstate.player import layers_of, network_value, player
 from mergefall_training.learn.afterstate.train import Learner
-from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, read_checkpoint, train
 
 from .small_runs import random_layers
@@ -184,12 +183,6 @@ def test_a_search_counts_the_rewards_and_the_discount_of_an_agent_at_its_leaves(
     paid = agent(SMALL | {"reward": "score"})[0]
     with pytest.raises(ValueError, match="no search counts the rewards that the values of"):
         make("tetris/mcts", heuristic={"player": paid})
-
-
-@pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0"])
-def test_presets_are_sound(env_id):
-    asked = configure("afterstate", env_id, changed={"n_envs": 2})
-    assert Learner(asked, "cpu").decide()[0].shape == (2,)
 
 
 def test_a_checkpoint_of_games_that_are_no_games_is_refused():

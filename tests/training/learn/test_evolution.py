@@ -133,11 +133,6 @@ def test_weights_can_be_learnt_for_a_search(tmp_path):
             assert games[0] == games[1]
 
 
-@pytest.mark.parametrize("env_id", [TETRIS, "mergefall/SZTetris-v0", "mergefall/Quintris-v0"])
-def test_presets_are_sound(env_id):
-    assert len(begun(configure("cma-es", env_id)).draw()[0]) == 9
-
-
 def test_a_model_that_does_not_fit_is_refused():
     learner = begun(config())
     spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}

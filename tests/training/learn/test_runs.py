@@ -1,7 +1,7 @@
 """A run is checked before its folder is made; what differs from a run on file is named, key by key."""
 
-import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,51 +16,83 @@ from mergefall_training.learn.run import Config, begun, open_run, read_curve, tr
 
 from tests.fuzz import refused
 
-from .small_runs import G2048, LEARNERS, NETWORK, OF_TETRIS, TETRIS
-
-ON_TETRIS = ("afterstate", "cma-es")
-SMALL = ["--env-option", "rows=4", "--timesteps", "40", "--interval", "40", "--episodes", "2", "--device", "cpu"]
-BAG = {"env_id": TETRIS, "cols": 5, "rows": 6, "randomizer": "bag7"}
+from .small_runs import G2048, LEARNERS, TETRIS
 
 QUICK = {"n_envs": 2, "n_steps": 4, "batch_size": 8}
+REFUSED = {  # by learner and options, a part of what is said
+    "maskable-ppo --set learning_rat=1": "maskable-ppo has no 'learning_rat'; it has batch_size, clip_range",
+    "maskable-ppo --set policy=CnnPolic": "policy is 'CnnPolic'; expected one of",
+    "maskable-ppo --set 'policy_kwargs={depth: 3}'": "maskable-ppo cannot be made of {",
+    "maskable-ppo --set batch_size=24": "batch_size is 24; expected a divisor of n_envs · n_steps, 2048, above 1",
+    "maskable-ppo --set warm_start=nothing": "there is no file nothing; expected a mergefall model",
+    "maskable-ppo --set env_wrapper=fear": "env_wrapper is 'fear'; expected a list of {NAME: ARGUMENTS}",
+    "maskable-ppo --device cuad": "device is 'cuad'; expected auto, cpu, or another that PyTorch finds here",
+    "dqn --set policy_kwargs={} --set learning_starts=8": "features_extractor_class is FlattenExtractor; Afterstates",
+    "dqn --set learning_starts=10_000_000": "learning_starts is 10000000, timesteps is ",
+    "afterstate --set warm_start=nothing": "nothing holds no training run",
+    "afterstate --set 'policy_kwargs={net_arch: [0]}'": "net_arch is 0",
+    "afterstate --set 'policy_kwargs={layers: [8]}'": "expected {'net_arch'",
+    "cma-es --set spread=1.0": "spread is 1.0, which goes with warm_start",
+    "cma-es --set population=3": "population is 3",
+    "cma-es --set 'heuristic={name: bcts, hole: 1}'": "has no 'hole'",
+    "cma-es --set heuristic=[]": "features are []; expected some of landing_height",
+    "cma-es --set 'heuristic=[holes, holes]'": "each once",
+    "cma-es --set 'heuristic=[holes, f1]'": "'f1'",
+    "cma-es --env-option reward=score": "takes no reward but lines",
+    "ntuple --set patterns=0z": "pattern '0z' does not fit 4×4",
+    "ntuple --set threads=true": "threads is True",
+    "ntuple --env-option reward=log2": "learns 2048 from its score",
+    "ntuple --env-option goal=16": "without goal",
+    "ntuple --env-option rows=5": "5",
+    "kickstart --set teacher=null": "teacher is None; expected a Player, a player's name",
+    "kickstart --set batch_size=1": "batch_size is 1; expected a divisor",
+    "kickstart --set batch_size=5": "batch_size is 5; expected a divisor of n_envs · n_steps, ",
+    "distill --set teacher=tetris/bcts": "expected the game of mergefall/Tetris-v0",
+    "distill --set gap_share=0": "gap_share is 0; expected a finite number above 0",
+    "distill --set teacher=[]": "teacher is []; expected a Player",
+    "distill --set 'teacher=[2048/greedy, 3]'": "teacher is 3; expected a Player",
+    f"distill --env {TETRIS} --set teacher=tetris/expectimax --env-option randomizer=bag7": "', which remembers",
+}
 
 
-def command(capsys, algorithm, out, *options, **changed):
+def command(capsys, out, text):
     """Train; returns (exit status, the last line of errors)."""
-    game = "Tetris" if algorithm in ON_TETRIS else "Game2048"
-    texts = {name: value if isinstance(value, str) else json.dumps(value) for name, value in changed.items()}
-    settings = [f"--set={name}={text}" for name, text in texts.items()]
+    options = "--timesteps 40 --interval 40 --episodes 2 --device cpu"
     try:
-        main(["train", algorithm, "--env", f"mergefall/{game}-v0", "--out", str(out), *SMALL, *settings, *options])
+        main(["train", *shlex.split(f"{options} {text}"), "--out", str(out)])
     except SystemExit as ended:
         return ended.code, capsys.readouterr().err.splitlines()[-1]
     return 0, ""
 
 
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_is_refused_leaves_no_folder(tmp_path, capsys, text):
+    status, said = command(capsys, tmp_path / "run", text)
+    assert status == 2
+    assert REFUSED[text] in said
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
-    ("algorithm", "changed", "complaint"),
+    ("algorithm", "complaint"),
     [
-        ("maskable-ppo", {"learning_rat": 1}, "maskable-ppo has no 'learning_rat'; it has batch_size, clip_range"),
-        ("maskable-ppo", {"policy": "CnnPolic"}, "policy is 'CnnPolic'; expected one of"),
-        (
-            "dqn",
-            {"policy_kwargs": {}, "learning_starts": 8},
-            "features_extractor_class is FlattenExtractor; AfterstatesPolicy takes",
-        ),
-        ("maskable-ppo", {"policy_kwargs": {"depth": 3}}, "maskable-ppo cannot be made of {"),
-        ("maskable-ppo", {"batch_size": 24}, "batch_size is 24; expected a divisor of n_envs · n_steps, 2048, above 1"),
-        ("maskable-ppo", {"warm_start": "nothing"}, "there is no file nothing; expected a mergefall model"),
-        ("maskable-ppo", {"env_wrapper": "fear"}, "env_wrapper is 'fear'; expected a list of {NAME: ARGUMENTS}"),
-        ("dqn", {"learning_starts": 10_000_000}, "learning_starts is 10000000, timesteps is "),
-        ("afterstate", {"warm_start": "nothing"}, "nothing holds no training run"),
-        ("ntuple", {"patterns": "'0z'"}, "pattern '0z' does not fit 4×4"),
+        ("cma-es", "expected the game of mergefall/Tetris-v0"),
+        ("afterstate", "afterstate learns Tetris, without "),
     ],
 )
-def test_what_is_refused_leaves_no_folder(tmp_path, capsys, algorithm, changed, complaint):
-    status, said = command(capsys, algorithm, tmp_path / "run", **changed)
-    assert status == 2
-    assert complaint in said
-    assert not list(tmp_path.iterdir())
+def test_what_learns_tetris_does_not_learn_2048(algorithm, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        begun(Config(algorithm, G2048, {}, {}, 10, 10))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "env_id", "name"),
+    [(one, *found[:2]) for one in ALGORITHMS if one not in LEARNERS for found in presets_of(one)],
+)
+def test_presets_are_sound(algorithm, env_id, name):
+    """Those with a teacher: `test_teachers.py`. The preset `network` goes with a network's file."""
+    if name != "network":
+        begun(configure(algorithm, env_id, preset=name or None))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -78,57 +110,16 @@ def test_every_hyperparameter_is_refused_by_name(algorithm):
             assert refused(lambda: check(**{one: value}), one, str(value)), (one, value)  # noqa: B023
 
 
-@pytest.mark.parametrize(
-    ("algorithm", "env_kwargs", "changed", "complaint"),
-    [
-        ("cma-es", {}, {"spread": 1.0}, "spread is 1.0, which goes with warm_start"),
-        ("cma-es", {}, {"population": 3}, "population is 3"),
-        ("cma-es", {}, {"heuristic": {"name": "bcts", "hole": 1}}, "has no 'hole'"),
-        ("cma-es", {}, {"heuristic": []}, r"features are \[\]; expected some of landing_height"),
-        ("cma-es", {}, {"heuristic": ["holes", "holes"]}, "each once"),
-        ("cma-es", {}, {"heuristic": ["holes", "f1"]}, "'f1'"),
-        ("cma-es", {"reward": "score"}, {}, "takes no reward but lines"),
-        ("cma-es", {"env_id": G2048}, {}, "expected the game of mergefall/Tetris-v0"),
-        ("afterstate", {}, {"policy_kwargs": {"net_arch": [0]}}, "net_arch is 0"),
-        ("afterstate", {}, {"policy_kwargs": {"layers": [8]}}, "expected {'net_arch'"),
-        ("afterstate", {"env_id": G2048}, {}, "afterstate learns Tetris, without shaping"),
-        ("ntuple", {}, {"threads": True}, "threads is True"),
-        ("ntuple", {"reward": "log2"}, {}, "learns 2048 from its score"),
-        ("ntuple", {"goal": 16}, {}, "without goal"),
-        ("ntuple", {}, {"patterns": "04"}, "'04'"),
-        ("ntuple", {"rows": 5}, {}, "5"),
-        ("kickstart", {}, {"teacher": None}, "teacher is None; expected a Player, a player's name"),
-        ("distill", {}, {"teacher": "tetris/bcts"}, "expected the game of mergefall/Tetris-v0"),
-        ("kickstart", {}, {"batch_size": 1}, "batch_size is 1; expected a divisor"),
-        ("kickstart", {}, {"batch_size": 5}, "batch_size is 5; expected a divisor of n_envs · n_steps, 32"),
-        ("distill", {}, {"gap_share": 0}, "gap_share is 0; expected a finite number above 0"),
-        ("distill", {}, {"teacher": []}, r"teacher is \[\]; expected a Player"),
-        ("distill", {}, {"teacher": ["2048/optimal", 3]}, "teacher is 3; expected a Player"),
-        ("distill", BAG, {"teacher": "tetris/expectimax"} | OF_TETRIS, "expectimax', which remembers"),
-    ],
-)
-def test_what_cannot_be_learnt_is_refused(algorithm, env_kwargs, changed, complaint):
-    kwargs = {"env_id": TETRIS, "rows": 6} if algorithm in ON_TETRIS else {"env_id": G2048, "rows": 2, "cols": 2}
-    kwargs |= env_kwargs
-    usual = {"policy_kwargs": NETWORK, "teacher": "2048/optimal"} | LEARNERS[algorithm] if algorithm in LEARNERS else {}
-    config = Config(algorithm, kwargs.pop("env_id"), kwargs, usual | changed, 10, 10)
-    with pytest.raises(ValueError, match=complaint):
-        begun(config)
-
-
-def test_a_device_that_is_none_leaves_no_folder(tmp_path, capsys):
-    status, said = command(capsys, "maskable-ppo", tmp_path / "run", "--device", "cuad")
-    assert (status, said) == (2, "mergefall: device is 'cuad'; expected auto, cpu, or another that PyTorch finds here")
-    assert not list(tmp_path.iterdir())
+QUICKLY = "maskable-ppo --env-option rows=4 --set n_envs=2 --set n_steps=4 --set batch_size=8"
 
 
 def test_a_corrected_command_trains_and_another_one_is_refused_for_what_differs(tmp_path, capsys):
     out = tmp_path / "run"
-    assert command(capsys, "maskable-ppo", out, gama=0.5, **QUICK)[0] == 2
-    assert command(capsys, "maskable-ppo", out, gamma=0.5, **QUICK) == (0, "")
+    assert command(capsys, out, f"{QUICKLY} --set gama=0.5")[0] == 2
+    assert command(capsys, out, f"{QUICKLY} --set gamma=0.5") == (0, "")
     before = (out / "config.json").read_bytes()
-    other = QUICK | {"gamma": 0.75, "vf_coef": 0.25}
-    status, said = command(capsys, "maskable-ppo", out, "--resume", "--env-option", "cols=3", **other)
+    changes = "--resume --env-option cols=3 --set gamma=0.75 --set vf_coef=0.25"
+    status, said = command(capsys, out, f"{QUICKLY} {changes}")
     assert status == 2
     assert said == (
         f"mergefall: {out} holds another run: env_kwargs.cols is 4 there, 3 here; hyperparameters.gamma is 0.5 there, "
@@ -136,7 +127,7 @@ def test_a_corrected_command_trains_and_another_one_is_refused_for_what_differs(
         f"warm_start={out}"
     )
     assert (out / "config.json").read_bytes() == before
-    assert command(capsys, "maskable-ppo", out, "--resume", gamma=0.5, **QUICK) == (0, "")
+    assert command(capsys, out, f"{QUICKLY} --resume --set gamma=0.5") == (0, "")
 
 
 def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, capsys, monkeypatch):
@@ -156,7 +147,7 @@ def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, capsys, monkeypatc
     assert f"{tmp_path} holds no training run" in capsys.readouterr().err
     monkeypatch.chdir(tmp_path)
     Path("maskable-ppo").mkdir()  # an algorithm's name stays one
-    assert command(capsys, "maskable-ppo", Path("other"), **QUICK) == (0, "")
+    assert command(capsys, "other", QUICKLY) == (0, "")
 
 
 def test_a_run_may_be_begun_or_resumed(tmp_path):

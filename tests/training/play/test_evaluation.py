@@ -436,10 +436,10 @@ def test_ray_plays_the_same_episodes():
 
 def test_the_mean_so_far_is_of_the_first_seeds(monkeypatch, capsys):
     """Of all games that are over, the short ones would be too many."""
-    scores = play(20, env_kwargs={}).scores
-    by_length = sorted(play(20, env_kwargs={}).episodes, key=lambda episode: episode.length)
+    games = play(20, env_kwargs={})
+    scores, by_length = games.scores, sorted(games.episodes, key=lambda episode: episode.length)
     monkeypatch.setattr("mergefall_training.progress.EVERY", 0)
-    monkeypatch.setattr("mergefall_training.play.evaluation.play_all", lambda *_: iter(by_length))
+    monkeypatch.setattr("mergefall_training.play.evaluation.play_all", lambda *_: (one for one in by_length))
     play(20, env_kwargs={}, progress=True)
     shown = re.findall(r": (\d+) of 20(?:, mean ([\d.]+k?)( of the first \d+)?)?", capsys.readouterr().err)
     for count, mean, of in shown[:-1]:

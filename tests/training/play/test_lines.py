@@ -10,7 +10,6 @@ import pytest
 from mergefall_training.compare.comparison import compare
 from mergefall_training.play.evaluation import Evaluation, evaluate
 from mergefall_training.play.records import TetrisEpisode
-from rich.console import Console
 
 ENV, SMALL = "mergefall/Tetris-v0", {"cols": 5, "rows": 6}
 
