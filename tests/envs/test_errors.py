@@ -10,12 +10,13 @@ from mergefall import game2048, tetris
 from mergefall.game2048 import Game2048Env, Game2048VectorEnv
 from mergefall.games import ENVIRONMENTS, game_of
 from mergefall.tetris import TetrisEnv, TetrisVectorEnv
+from mergefall.tetris.keys import TetrisKeysEnv
 from mergefall.text_game import TextGame
 from mergefall.wrappers import flat, observe_mask, planes, replace_illegal
 
 from tests.fuzz import NONSENSE, refused
 
-G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
+G2048, TETRIS, KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
 EMPTY = "/".join(["...."] * 4)
 
 
@@ -34,27 +35,27 @@ def test_every_argument_is_refused_by_name(env_id):
 
 
 @table(
-    ("game", "kwargs", "message"),
-    (0, {"goal": 4}, "goal is 4"),
-    (0, {"goal": 100}, "goal is 100; expected a tile"),
-    (0, {"goal": 2**18}, "goal is 262144; expected an integer from 8 to 131072"),
-    (0, {"reward": "goal"}, "reward is 'goal', but goal is None; expected a tile to reach"),
-    (0, {"render_mode": "tv"}, "render_mode is 'tv'"),
-    (1, {"rows": 20.0}, "rows is 20.0"),
-    (1, {"pieces": "six"}, "pieces is 'six'; expected one of 'tetromino', 'sz', 'five'"),
-    (1, {"preview": 9}, "preview is 9; expected an integer from 0 to 8"),
+    ("env_id", "kwargs", "message"),
+    (G2048, {"goal": 100}, "goal is 100; expected a tile"),
+    (G2048, {"goal": 2**18}, "goal is 262144; expected an integer from 8 to 131072"),
+    (G2048, {"reward": "goal"}, "reward is 'goal', but goal is None; expected a tile to reach"),
+    (TETRIS, {"pieces": "six"}, "pieces is 'six'; expected one of 'tetromino', 'sz', 'five'"),
+    (TETRIS, {"preview": 9}, "preview is 9; expected an integer from 0 to 8"),
     (
-        1,
+        TETRIS,
         {"placements": "reachable", "pieces": "five"},
         "placements is 'reachable' with pieces='five'; SRS has no kicks",
     ),
-    (1, {"hold": 1}, "hold is 1"),
-    (1, {"hold": True, "preview": 0}, "hold is True with preview=0; expected a preview of at least 1"),
+    (TETRIS, {"hold": True, "preview": 0}, "hold is True with preview=0; expected a preview of at least 1"),
+    (KEYS, {"gravity": -1}, "gravity is -1; expected a finite number from 0 up to 64"),
+    (KEYS, {"garbage": 3}, "garbage are 3; expected a mapping"),
+    (KEYS, {"garbage": {"lines": 1}}, "garbage has no 'lines'; it has rows, holes, moves"),
+    (KEYS, {"garbage": {"rows": 1, "holes": 10}}, "holes of garbage is 10; expected an integer from 1 to 9"),
 )
-def test_arguments(game, kwargs, message):
-    for make in ((Game2048Env, Game2048VectorEnv), (TetrisEnv, TetrisVectorEnv))[game]:
+def test_arguments(env_id, kwargs, message):
+    for call in (gym.make, gym.make_vec):
         with pytest.raises(ValueError, match=message):
-            make(**kwargs)
+            call(env_id, **kwargs)
 
 
 def test_calls_of_batches():
@@ -89,6 +90,8 @@ def test_calls_of_batches():
     (Game2048Env, {"board": "2 2 . 3/. . . ./. . . ./. . . ."}, "'3'"),
     (TetrisEnv, {"board": "/".join(["#" * 10, *["." * 10] * 19])}, "row 0 of board is full"),
     (TetrisEnv, {"board": np.zeros((4, 5), int)}, r"board has shape \(4, 5\); expected \(20, 10\)"),
+    (lambda: TetrisKeysEnv(4, 4), {"board": "/".join(["#..."] * 8)}, "board has filled cells where pieces appear"),
+    (lambda: TetrisKeysEnv(4, 4), {"board": np.zeros((5, 4), int)}, r"\(5, 4\); expected \(8, 4\) or \(4, 4\)"),
     (TetrisEnv, {"piece": "plus"}, "piece is 'plus'; expected one of 'I'"),
     (TetrisEnv, {"queue": [1, 2]}, r"queue is \[1, 2\]; expected a list of 1 pieces"),
     (TetrisEnv, {"hold": "I", 3: "O"}, "reset options hold 'hold'"),
@@ -135,6 +138,7 @@ def test_boards_of_2048(board, message):
     (lambda: Game2048VectorEnv(0), "num_envs is 0"),
     (lambda: Game2048VectorEnv(10**30), "num_envs is 10+; expected an integer from 1 to"),
     (lambda: Game2048VectorEnv(render_mode="human"), "render_mode is 'human'"),
+    (lambda: Game2048Env(render_mode="tv"), "render_mode is 'tv'"),
     (lambda: game2048.clusters(np.zeros((2, 2))), "type float64"),
     (lambda: game2048.compare_move([[1, 1], [0, 0]], 4), "action 4; expected 0 up"),
 )

@@ -5,7 +5,6 @@ import pickle
 from dataclasses import dataclass
 from typing import ClassVar
 
-import gymnasium as gym
 import numba
 import numpy as np
 import pytest
@@ -32,49 +31,6 @@ def compiled_differences(board):
         for c in range(1, board.shape[1]):
             total += board[r, c] - board[r, c - 1]
     return total - 0.5 * board[0, 0]
-
-
-def test_names_terms_and_published_weights():
-    weights = {
-        name: list(h.to_json().values())[1:] for library in (game2048, tetris) for name, h in library.HEURISTICS.items()
-    }
-    assert weights == {
-        "tile-order": [1, 30, 40, 2, False, False, 30000],
-        "monotone-smooth": [1, 0.1, 2.5, 1, 1.5],
-        "prairie-fire": [1, -1, 1, *[0] * 10, []],
-        "nneonneo": [200000, 270, 700, -47, -11],
-        "two-tetrad": [40, 20, 10, 300, 490, 70, 50, 20],
-        "open-enclosed": [1000, -1, -20],
-        "dellacherie": [-1, 1, -1, -1, -4, -1],
-        "bcts": [-12.62900, 6.601974, -9.215815, -19.77356, -13.08335, -10.48747, -1.611863, -24.04087],
-        "dt-10": [-2.18, 2.42, -2.17, -3.31, 0.95, -2.22, -0.81, -9.65, 1.27],
-        "dt-20": [-2.68, 1.38, -2.41, -6.32, 2.03, -2.71, -0.43, -9.48, 0.89],
-        "el-tetris": pytest.approx([-4.500158825, 3.418126810, -3.217888287, -9.348695305, -7.899265427, -3.385597225]),
-        "attack": [
-            -0.161,
-            -0.5,
-            -0.893,
-            -0.053,
-            -0.293,
-            -0.103,
-            0.011,
-            0.124,
-            0.167,
-            2.156,
-            0.368,
-            -0.006,
-            1.0,
-            -0.493,
-            -0.053,
-            0.138,
-            0.114,
-            0.24,
-            -0.056,
-        ],
-    }
-    for name, h in game2048.HEURISTICS.items():
-        assert h.name == name
-        assert tuple(h.terms(np.eye(4, dtype=int))) == h.term_names
 
 
 @pytest.mark.parametrize(
@@ -206,32 +162,3 @@ def test_terms_of_another_board_need_another_twin():
     board = np.arange(16, dtype=np.uint8).reshape(4, 4)
     packed = np.uint64(pack(board.ravel(), 4, 4))
     assert Other().kernels().packed(packed, False, Other().tables(), Other().weight_vector()) == Other()(board)
-
-
-@pytest.mark.parametrize(
-    ("env_id", "kwargs", "board_of"),
-    [
-        ("mergefall/Game2048-v0", {}, lambda observation: observation),
-        ("mergefall/Tetris-v0", {"rows": 8, "cols": 5}, lambda observation: observation["board"]),
-    ],
-)
-def test_a_function_is_a_potential(env_id, kwargs, board_of):
-    named = {"potential": f"{__name__}:differences", "gamma": 0.5}
-    env = gym.make(env_id, shaping=named, **kwargs)
-    wrapped = gym.make(env_id, shaping=named | {"potential": compiled_differences}, **kwargs)
-    batch = gym.make_vec(env_id, num_envs=1, shaping=named | {"potential": differences}, **kwargs)
-    before = board_of(env.reset(seed=3)[0])
-    wrapped.reset(seed=3)
-    infos = batch.reset(seed=3)[1]
-    for _ in range(5):
-        action = int(np.flatnonzero(infos["action_mask"][0])[0])
-        after, _, terminated, _, info = env.step(action)
-        potential = 0.0 if terminated else differences(board_of(after).astype(float))
-        assert info["shaping"] == pytest.approx(0.5 * potential - differences(before.astype(float)))
-        assert wrapped.step(action)[4]["shaping"] == info["shaping"]
-        infos = batch.step([action])[4]
-        assert infos["shaping"][0] == info["shaping"]
-        before = board_of(after)
-        if terminated:
-            break
-    assert gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json())).spec.kwargs["shaping"] == named

@@ -140,19 +140,6 @@ def test_the_engine_is_the_reference(data):
     assert played_alike(data.draw(st.integers(0, 1 << 60)), rules, 300)
 
 
-@pytest.mark.slow
-def test_a_million_keys():
-    keys = 0
-    for seed in range(100_000):
-        kinds = {"gravity": [0.0, 0.02, 1.0, 20.0][seed % 4], "levels": seed % 5 == 4, "cols": [4, 6, 10][seed % 3]}
-        kinds["garbage"] = {"rows": 0.3} if seed % 7 == 0 else None
-        keys += played_alike(seed, Rules(**kinds, rotate_180=True), 2000)
-        if keys > 1_000_000:
-            break
-    assert keys > 1_000_000
-    print(f"{keys} keys of {seed + 1} games")
-
-
 @pytest.mark.parametrize("piece", NAMES)
 @pytest.mark.parametrize(("gravity", "pattern"), [(1.0, [3]), (0.02, [3, 3, 3, 3, 0, 4, 4, 4, 4, 0])])
 @pytest.mark.parametrize("resets", [0, 1, 15])
@@ -160,36 +147,12 @@ def test_every_piece_locks(piece, gravity, pattern, resets):
     """Turns may keep a piece off the floor, but it cannot stall: falling gives them back only below its lowest row."""
     env = gym.make(ID, gravity=gravity, lock_resets=resets)
     env.reset(seed=0, options={"piece": piece})
-    slow = Game(lambda: "I", set, [piece, *"IIIII"], gravity=round(gravity * 65536), lock_resets=resets)
-    slow.appear()
-    steps = 0
-    while not slow.board:
-        key = pattern[steps % len(pattern)]
-        locked, steps = env.step(key)[-1]["pieces"], steps + 1
-        slow.step(KEYS[key])
-        assert locked == bool(slow.board)
+    steps, locked = 0, False
+    while not locked:
+        locked, steps = env.step(pattern[steps % len(pattern)])[-1]["pieces"], steps + 1
     if gravity == 1 and resets == 15:  # an O rests from step 20 on, for 31 steps; others land in step 19
         assert steps == (50 if piece == "O" else 19 + 15)
     assert steps <= 20 / gravity + 3 * 31 * (1 + resets)
-
-
-@pytest.mark.parametrize("garbage", [None, {"rows": 1.5, "moves": 0.8}])
-@pytest.mark.parametrize("randomizer", ["bag7", "uniform"])
-def test_the_order_of_pieces_depends_on_no_play(randomizer, garbage):
-    env = gym.make(ID, garbage=garbage, randomizer=randomizer, cols=8)
-    for seed in range(50):
-        orders = []
-        for play in range(2):
-            seen, _ = env.reset(seed=seed)
-            order, rng, pieces, over = [seen["piece"], *seen["queue"]], np.random.default_rng([seed, play]), 0, False
-            while not over:
-                seen, _, over, _, info = env.step(rng.choice([1, 2, 3, 6]))
-                order += [seen["queue"][-1]] * (info["pieces"] - pieces)
-                pieces = info["pieces"]
-            orders.append(order)
-        shared = min(map(len, orders))
-        assert orders[0][:shared] == orders[1][:shared]
-        assert shared > 10
 
 
 @pytest.mark.parametrize("kind", ["JLSTZ", "I"])
@@ -262,30 +225,7 @@ def test_a_game_that_ends_high_up_is_restored():
     assert min(kept, lost) > 10
 
 
-def test_bad_arguments_name_the_value():
-    for kwargs, message in [
-        ({"gravity": -1}, "gravity is -1; expected a finite number from 0 up to 64"),
-        ({"gravity": "fast"}, "gravity is 'fast'"),
-        ({"hold": 1}, "hold is 1; expected true or false"),
-        ({"preview": 7}, "preview is 7; expected an integer from 0 to 6"),
-        ({"rows": 37}, "rows is 37; expected an integer from 4 to 36"),
-        ({"pieces": "five"}, "pieces is 'five'"),
-        ({"garbage": 3}, "garbage are 3; expected a mapping"),
-        ({"garbage": {"lines": 1}}, "garbage has no 'lines'; it has rows, holes, moves"),
-        ({"garbage": {"rows": 1, "holes": 10}}, "holes of garbage is 10; expected an integer from 1 to 9"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            Rules(**kwargs)
-    env = gym.make(ID, cols=4, rows=4)
-    with pytest.raises(ValueError, match="board has filled cells where pieces appear"):
-        env.reset(options={"board": "/".join(["#..."] * 8)})
-    with pytest.raises(ValueError, match=r"board has shape \(5, 4\); expected \(8, 4\) or \(4, 4\)"):
-        env.reset(options={"board": "/".join(["...."] * 5)})
-
-
 def test_shaping_is_of_the_settled_board():
-    shaping = {"potential": "bcts", "gamma": 1.0}
-    env = gym.make(ID, shaping=shaping)
+    env = gym.make(ID, shaping={"potential": "bcts", "gamma": 1.0})
     env.reset(seed=0)
-    assert env.step(1)[4]["shaping"] == 0.0
-    assert env.step(6)[4]["shaping"] != 0.0
+    assert [env.step(key)[4]["shaping"] != 0 for key in (1, 6)] == [False, True]

@@ -108,34 +108,6 @@ def test_pettingzoos_checks():
     parallel_seed_test(parallel_env)
 
 
-def test_equal_seeds_make_equal_matches():
-    matches = [parallel_env(cols=5, gravity=1.0), parallel_env(cols=5, gravity=1.0)]
-    assert equal(*(match.reset(seed=5) for match in matches))
-    rng = np.random.default_rng(0)
-    for _ in range(500):  # PettingZoo's own test of seeds ends after one step
-        actions = dict(zip(AGENTS, rng.integers(0, 8, 2).tolist(), strict=True))
-        assert equal(*(match.step(actions) for match in matches))
-        if not matches[0].agents:
-            assert equal(*(match.reset() for match in matches))
-
-
-def test_a_stronger_player_wins():
-    results = []
-    for seed in range(3):
-        env = gym.make(ID, opponent={"player": "tetris/keys", "of": "tetris/random"}, max_episode_steps=5000)
-        seen, _ = env.reset(seed=seed)
-        player = make("tetris/keys", of="tetris/bcts")
-        state = player.start(seed)
-        while True:
-            key, state = player.predict(seen, state)
-            seen, reward, over, cut, info = env.step(int(key))
-            if over or cut:
-                break
-        assert reward == info["won"]
-        results.append(info["won"])
-    assert results == [1, 1, 1]
-
-
 def test_errors_name_the_value():
     for opponent, message in [
         ("2048/greedy", "opponent is '2048/greedy', which plays another game"),

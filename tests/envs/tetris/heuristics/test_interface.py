@@ -12,6 +12,8 @@ from mergefall.tetris.heuristics import MEMO, priority, reference
 from mergefall.tetris.pieces import NAMES, WIDTHS, rotations
 from mergefall.tetris.placements import action_of, at_rest, list_placements
 
+from ..tools import golden
+
 SPECS = [*HEURISTICS, {"name": "two-tetrad", "f8": -3}, {"name": "dt-10", "holes": 0}]
 CONTROLLERS = ["dellacherie", "bcts", "dt-10", "dt-20", "el-tetris"]
 
@@ -169,9 +171,11 @@ def test_a_batch_is_its_boards(spec):
 
 
 def test_weights_by_name():
-    start = heuristic({"name": "two-tetrad", "weights": "start"})
-    assert [getattr(start, name) for name in start.term_names] == [10, 10, 10, 300, 500, 10, 50, 10]
-    assert heuristic({"name": "two-tetrad", "weights": "first-run"}) == HEURISTICS["two-tetrad"]
+    published = golden()["seed004_weights"]
+    for name, theirs in (("start", published["initial"]), ("first-run", published["after_run_1"])):
+        h = heuristic({"name": "two-tetrad", "weights": name})
+        assert [getattr(h, term) for term in h.term_names] == theirs
+    assert h == HEURISTICS["two-tetrad"]
     assert heuristic({"name": "two-tetrad", "weights": "start", "f8": 7}).to_json()["f8"] == 7
 
 
