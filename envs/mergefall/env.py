@@ -138,7 +138,7 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         self.observation_space = self.rules.observation_space()
         self.action_space = self.rules.action_space()
         self._actions, self._limit = self.rules.n_actions, self.rules.illegal_limit
-        self._plain = shaping is None and render_mode is None
+        self._plain = self._begun = False
         self._pool = self.rules.pool(None)
         self._states = self.rules.new_states(1)
         self._bind()
@@ -156,7 +156,7 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
             self._states[0, STREAM] = stream_from_seed(seed)
         starts = self._pool if start is None else start[None]
         self.rules.kernels.begin(self._states, FIRST, starts, start is None)
-        self._paint(None)
+        self._begin()
         self._show()
         observation, info = self._look()
         if self.shaping is not None:
@@ -175,8 +175,15 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
             return self._play(action)
         return self._finish(self._prepare(action), self._play(action))
 
+    def _begin(self) -> None:
+        """In a new state."""
+        self._begun, self._plain = True, self.shaping is None and self.render_mode is None
+        self._paint(None)
+
     def _prepare(self, action: int) -> float:
-        """Before an action is played with shaping or pictures; returns Φ of the state."""
+        """Before an action is played with shaping or pictures, or before `reset`; returns Φ of the state."""
+        if not self._begun:
+            raise gym.error.ResetNeeded("step() was called before reset()")
         self._paint(action)
         return 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
 
@@ -195,7 +202,7 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
     def restore_state(self, state: Words) -> None:
         """Return to a state from `clone_state`; raises ValueError for a state of other rules, or a damaged one."""
         self._states[0] = self.rules.restored(state, self._states[0])
-        self._paint(None)
+        self._begin()
 
     def chance_outcomes(self, action: int) -> tuple[Observation, Floats]:
         """Every observation that chance can make of an action's afterstate, with its probability.

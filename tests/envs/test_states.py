@@ -176,11 +176,14 @@ def test_a_full_row_is_refused_but_where_the_game_is_over():
 
 @pytest.mark.parametrize("randomizer", ["uniform", "bag7", "hidden"])
 @pytest.mark.parametrize("pieces", ["tetromino", "sz", "five"])
-def test_a_game_before_its_first_reset_can_be_stepped_as_any_other(randomizer, pieces):
+def test_a_game_before_its_first_reset_can_be_restored_as_any_other(randomizer, pieces):
     """`clone_state` hands it out, and another environment may restore it; a hidden multiset of nothing is no end."""
     env = gym.make(TETRIS, randomizer=randomizer, pieces=pieces).unwrapped
     envs = gym.make_vec(TETRIS, num_envs=1, randomizer=randomizer, pieces=pieces).unwrapped
     envs.restore_state(env.clone_state()[None])
     observations, *_ = envs.step([0])
     assert observations["piece"][0] in env.rules.piece_set.drawn
+    with pytest.raises(gym.error.ResetNeeded, match=r"step\(\) was called before reset\(\)"):
+        env.step(0)
+    env.restore_state(env.clone_state())
     assert env.step(0)[0]["piece"] == observations["piece"][0]

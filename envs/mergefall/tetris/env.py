@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from mergefall.env import FIRST, GameEnv, Games
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+
+from mergefall.env import GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import game
-from mergefall.tetris.game import ILLEGAL
 from mergefall.tetris.placements import rest
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
-from mergefall.tetris.seen import HOLD, LINES, PIECE, PIECES, SCORE
+from mergefall.tetris.seen import ATTACK, CLEAR, HOLD, LINES, LOOK, PIECE, PIECES, SCORE, WON
 from mergefall.typing import Bools, Dict, Info
+
+BLOCK = 32  # rows
+_IDS = tuple(map(np.int64, range(game.KINDS + 1)))  # an array's element takes longer
 
 
 class TetrisGames(Games):
@@ -29,57 +36,80 @@ class TetrisGames(Games):
 
 
 class PieceGame(Games):
-    """What the single environments of both ways to play have in common: a step, and what it shows."""
+    """What the single environments of both ways to play have in common: a step, and what it shows.
 
-    _limit: int
-    derived = "_seen", "_numbers", "_counts", "_mask", "_board", "_queue", "_others", "_chosen", "_advance", "_peek"
+    A step writes into the next row of a block and returns views of it, because making five arrays takes longer than
+    playing. The last row belongs to the kernel.
+    """
+
+    rules: Any
+    derived = "_block", "_rows", "_counts", "_advance"
 
     def _bind(self) -> None:
-        rules = self.rules
-        self._seen = seen = rules.seen(1)
-        (shown, _), self._mask, self._numbers = rules.shown(seen), seen.masks[0], seen.numbers[0]
-        self._counts = memoryview(self._numbers)  # pyright: ignore[reportArgumentType]
-        arrays = {name: array[0] for name, array in shown.items() if array.ndim > 1}
-        self._board, self._queue, self._holds = arrays.pop("board"), arrays.pop("queue", None), rules.hold
-        self._others, self._figures = list(arrays.items()), list(rules.own_figures.items())
-        self._hidden = rules.info_numbers.get("multiset")
-        self._chosen = rules.limits(0)[0], rules.reach, seen[:3]
-        self._advance = direct(rules.kernels.step_one, self._states, 0, *self._chosen)
-        self._peek = direct(rules.kernels.look, self._states, FIRST, seen, rules.reach)
+        rules, self._block = self.rules, self.rules.seen(BLOCK)[:3]
+        self._limits, self._holds, self._matches = rules.limits(0), rules.hold, rules.matches
+        self._sizes = (BLOCK, *(2,) * rules.matches, rules.height, rules.cols)
+        self._cuts = [
+            (rules.numbers | rules.info_numbers).get(name) for name in ("queue", "place", "status", "multiset")
+        ]
+        self._begin_block()
+        self._advance = direct(rules.kernels.step_one, self._states, 0, self._limits, 0, self._block)
+
+    def _begin_block(self) -> None:
+        self._block = boards, numbers, masks = tuple(map(np.empty_like, self._block))
+        self._counts = memoryview(numbers[-1])  # pyright: ignore[reportArgumentType]
+        parts = (repeat(None) if cut is None else numbers[:, cut] for cut in self._cuts)
+        self._rows = zip(range(BLOCK - 1), masks, boards.reshape(self._sizes), *parts)  # noqa: B905
 
     def _look(self) -> tuple[Dict, Info]:
-        self._peek(self._states, FIRST, self._seen, self.rules.reach)
-        return self._shown(True)
+        observation, _, _, _, info = self._play(LOOK)
+        return observation, info
 
     def _play(self, action: int) -> tuple[Dict, float, bool, bool, Info]:
-        legal, over, reward = self._advance(self._states, action, *self._chosen)
-        truncated = not legal and bool(self._states[0, ILLEGAL] >= self._limit)
-        observation, info = self._shown(legal)
+        """See `GameEnv`. All stands here by name, because calls, and adding to a dict, take longer than playing."""
+        row = next(self._rows, None)
+        if row is None:
+            self._begin_block()
+            row = next(self._rows)
+        at, mask, board, queue, place, status, multiset = row
+        legal, over, truncated, reward = self._advance(self._states, action, self._limits, at, self._block)
+        counts = self._counts
+        if place is None:
+            observation = {"board": board, "piece": _IDS[counts[PIECE]], "queue": queue, "hold": _IDS[counts[HOLD]]}
+            info = {
+                "action_mask": mask,
+                "lines": counts[LINES],
+                "score": counts[SCORE],
+                "pieces": counts[PIECES],
+                "legal": legal,
+            }
+        else:
+            observation = {
+                "board": board,
+                "piece": _IDS[counts[PIECE]],
+                "place": place,
+                "status": status,
+                "queue": queue,
+                "hold": _IDS[counts[HOLD]],
+            }
+            info = {
+                "action_mask": mask,
+                "lines": counts[LINES],
+                "score": counts[SCORE],
+                "pieces": counts[PIECES],
+                "attack": counts[ATTACK],
+                "clear": counts[CLEAR],
+                "legal": legal,
+            }
+        if not self._holds:
+            del observation["hold"]
+        if queue is None:
+            del observation["queue"]
+        if self._matches:
+            (observation["board"], observation["opponent"]), info["won"] = board, counts[WON]
+        if multiset is not None:
+            info["multiset"] = multiset
         return observation, reward, over, truncated, info
-
-    def _shown(self, legal: bool) -> tuple[Dict, Info]:
-        """(observation, info) of what a kernel has written. Most stands here by name, because loops take longer."""
-        numbers, counts = self._numbers, self._counts
-        observation = {"board": self._board.copy(), "piece": numbers[PIECE]}
-        info = {
-            "action_mask": self._mask.copy(),
-            "lines": counts[LINES],
-            "score": counts[SCORE],
-            "pieces": counts[PIECES],
-            "legal": legal,
-        }
-        if self._others:  # by keys
-            for name, array in self._others:
-                observation[name] = array.copy()
-            for name, at in self._figures:
-                info[name] = counts[at]
-        if self._holds:
-            observation["hold"] = numbers[HOLD]
-        if self._queue is not None:
-            observation["queue"] = self._queue.copy()
-        if self._hidden:
-            info["multiset"] = numbers[self._hidden].copy()
-        return observation, info
 
 
 class TetrisEnv(TetrisGames, PieceGame, GameEnv):

@@ -16,7 +16,8 @@ from mergefall.tetris import game
 from mergefall.typing import Array, Bools, Bytes, Floats, Ints, Kernel
 
 U = np.uint64
-LINES, SCORE, PIECES, PIECE, HOLD, OWN = range(6)  # in a row of numbers; those from OWN on differ, see `PieceRules`
+LINES, SCORE, PIECES, PIECE, HOLD, ATTACK, CLEAR, WON, OWN = range(9)  # in a row of numbers; see `PieceRules`
+LOOK = -1  # in place of an action: none is played
 
 
 class Seen(NamedTuple):
@@ -80,12 +81,21 @@ def kernels_of(begin_one: Kernel, play: Kernel, show: Kernel, is_over: Kernel, w
             show(state, over, reach, boards[i], numbers[i], masks[i])
 
     @kernel
-    def step_one(states, action, reward, reach, seen):
-        """Step the one game of a batch, `seen` the first three arrays of a `Seen`; returns what `play` returns."""
-        states, (boards, numbers, masks) = unowned((states, seen))
-        legal, over, paid = play(states[0], action, reward, reach, numbers[0])
-        show(states[0], over, reach, boards[0], numbers[0], masks[0])
-        return legal, over, paid
+    def step_one(states, action, limits, row, seen):
+        """Step the one game of a batch: (legal, over, whether it is truncated, what it pays).
+
+        Writes a row of the first three arrays of a `Seen`, and the row's numbers into the last row as well.
+        """
+        states, limits, (boards, numbers, masks) = unowned((states, limits, seen))
+        reward, illegal_limit, _, reach = limits
+        state, written = states[0], numbers[len(numbers) - 1]
+        if action == LOOK:
+            legal, over, paid, written[CLEAR] = True, is_over(state), 0.0, 0
+        else:
+            legal, over, paid = play(state, action, reward, reach, written)
+        show(state, over, reach, boards[row], written, masks[row])
+        numbers[row] = written
+        return legal, over, np.int64(state[game.ILLEGAL]) >= illegal_limit, paid
 
     @kernel
     def begin(states, which, starts, drawn):

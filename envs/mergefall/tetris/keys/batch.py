@@ -11,11 +11,11 @@ from mergefall.tetris.game import HELD, PENDING, ROTATION, columns_in, size_of
 from mergefall.tetris.keys import game, match
 from mergefall.tetris.keys.game import STORAGE
 from mergefall.tetris.pieces import MASKS, WIDTHS
-from mergefall.tetris.seen import OWN, kernels_of, write_pieces
+from mergefall.tetris.seen import ATTACK, CLEAR, OWN, WON, kernels_of, write_pieces
 from mergefall.tetris.srs import SHAPES
 
 U = np.uint64
-ATTACK, CLEAR, WON, PLACE = range(OWN, OWN + 4)  # in a row of numbers; then the place, the status and the queue
+PLACE = OWN  # in a row of numbers; then the status and the queue
 STATUS = PLACE + HELD - ROTATION
 LEVEL = STATUS + PENDING + 1 - HELD
 QUEUE = LEVEL + 1

@@ -21,6 +21,7 @@ from mergefall.tetris.keys import game as by_keys
 from mergefall.tetris.keys.game import LEVEL_LINES, MOST_WAITING, ONE, STORAGE, TOP_LEVEL
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.rules import FEWEST_COLS, FEWEST_ROWS, MOST, MOST_COLS, MOST_ROWS, PieceRules, Word
+from mergefall.tetris.seen import ATTACK, CLEAR
 from mergefall.tetris.srs import SHAPES
 from mergefall.typing import Array, Bools, Dict, Ints, Options, Words
 
@@ -70,7 +71,7 @@ class Rules(PieceRules):
     storage: ClassVar[int] = STORAGE
     kernels = batch.KERNELS
     own_numbers: ClassVar = {"place": slice(batch.PLACE, batch.STATUS), "status": slice(batch.STATUS, batch.QUEUE)}
-    own_figures: ClassVar = {"attack": batch.ATTACK, "clear": batch.CLEAR}
+    own_figures: ClassVar = {"attack": ATTACK, "clear": CLEAR}
     queue_at = batch.QUEUE
     drawn_in_view = ("piece", "hold", "queue")
     illegal_limit = MOST_COUNTED  # no key is illegal; the word stays 0

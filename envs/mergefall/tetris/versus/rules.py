@@ -11,7 +11,7 @@ import numpy as np
 from mergefall.rules import argument
 from mergefall.tetris.game import OVER
 from mergefall.tetris.keys import rules as sides
-from mergefall.tetris.keys.batch import WON
+from mergefall.tetris.seen import WON
 from mergefall.typing import Bools, Words
 
 
