@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from mergefall.tetris import HEURISTICS
+from mergefall.tetris.heuristics import heuristic
 from mergefall_baselines import make
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_inputs
 from mergefall_training.learn.afterstate.player import player as player_of_network
-from mergefall_training.learn.evolution.player import LOST, heuristic_of, names_of, player
+from mergefall_training.learn.evolution.player import LOST, names_of, player
 from mergefall_training.learn.evolution.train import Learner
 from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
@@ -111,20 +112,11 @@ def test_a_run_folder_is_tetris_greedy_with_its_weights(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
-def test_any_features_and_any_heuristic_can_be_learnt():
-    chosen = heuristic_of(["diversity", "landing_height"])
-    assert names_of(chosen) == ["landing_height", "diversity"]
-    learnt = replace(chosen, landing_height=-2.0, diversity=0.5)
-    assert [weight for weight in learnt.weight_vector() if weight] == [-2.0, 0.5]
-    assert type(heuristic_of(["landing_height", "diversity"])) is type(chosen)
-    assert type(chosen).name != type(heuristic_of(["diversity", "lines"])).name  # their kernels are told apart by it
-
-
 def test_weights_can_be_learnt_for_a_search(tmp_path):
     train(tmp_path, config(timesteps=3000, depth=2), progress=False)
     agent, model = make(str(tmp_path), model="last"), load_model(tmp_path / "model.npz")
     weights = dict(zip(model.spec["network"]["names"], model.arrays["weights"].tolist(), strict=True))
-    known = {"name": heuristic_of(model.spec["network"]["heuristic"]).name, **weights}
+    known = {"name": heuristic(model.spec["network"]["heuristic"]).name, **weights}
     for depth in (2, 1):
         expected = make("tetris/expectimax", heuristic=known, depth=depth, lost=LOST)
         found = agent if depth == 2 else make(str(tmp_path), model="last", depth=1)

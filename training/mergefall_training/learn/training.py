@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import gymnasium as gym
 from mergefall.checks import boolean, integer, known, number
 from mergefall.typing import Dict, Options
 
@@ -17,6 +16,32 @@ from mergefall_training.files import differences
 from mergefall_training.learn.run import Config, read_checkpoint, read_config
 
 H = TypeVar("H")
+
+
+def schedule(name: str, value: Any) -> Callable[[float], float]:
+    """A rate from a hyper-parameter, a number or text such as `lin_0.5`, as a function of the rest of the training.
+
+    The rest falls from 1 to 0. A number stays as it is; `lin_0.5` falls linearly to 0, as SB3's schedules do. Raises
+    ValueError, with the hyper-parameter's `name`, for anything else.
+
+    >>> schedule("learning_rate", "lin_0.5")(0.5), schedule("learning_rate", 0.5)(0.25)
+    (0.25, 0.5)
+    """
+    falls = isinstance(value, str) and value.startswith("lin_")
+    try:
+        number: Any = float(value.removeprefix("lin_")) if falls else value
+    except ValueError:
+        number = None
+    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
+        raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
+    # The last rollout may end beyond the last step.
+    return lambda rest: number * max(rest, 0.0) if falls else number
+
+
+def run_or_model(name: str, value: Any) -> None:
+    """Raise ValueError for a value that cannot be a path."""
+    if not isinstance(value, str):
+        raise ValueError(f"{name} is {value!r}; expected a run folder or a model file")
 
 
 # Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
@@ -29,34 +54,27 @@ RATES = ("learning_rate", "clip_range", "clip_range_vf")  # may fall, as `lin_0.
 BY_NAME: dict[str, Callable[[str, Any], object]] = {
     **dict.fromkeys(SHARES, partial(number, least=0, most=1)),
     **dict.fromkeys(POSITIVE, partial(number, above=0)),
-    **dict.fromkeys(RATES, lambda name, value: schedule(name, value)),
+    **dict.fromkeys(RATES, schedule),
     "threads": partial(integer, low=1),
     "learning_starts": partial(integer, low=0),
-    "warm_start": lambda name, value: run_or_model(name, value),
+    "warm_start": run_or_model,
 }
 BY_TYPE = {bool: boolean, int: partial(integer, low=1), float: partial(number, least=0)}  # of defaults
 
 
-def hyperparameters_of(kind: type[H], config: Config) -> H:
-    """A run's hyper-parameters as the dataclass `kind`; raises ValueError for unknown names and values out of range."""
-    defaults = {field.name: field.default for field in fields(kind)}  # pyright: ignore[reportArgumentType]
+def check_values(config: Config, defaults: Options) -> None:
+    """Raise ValueError for a run's hyper-parameter that has no default, or is out of range."""
     known(config.algorithm, config.hyperparameters, defaults)
     for name, value in config.hyperparameters.items():
-        check_value(name, value, defaults[name])
+        check = BY_NAME.get(name, BY_TYPE.get(type(defaults[name])))
+        if check and not (value is None and defaults[name] is None):
+            check(name, value)
+
+
+def hyperparameters_of(kind: type[H], config: Config) -> H:
+    """A run's hyper-parameters as the dataclass `kind`; raises ValueError as `check_values`."""
+    check_values(config, {field.name: field.default for field in fields(kind)})  # pyright: ignore[reportArgumentType]
     return kind(**config.hyperparameters)
-
-
-def check_value(name: str, value: Any, default: Any) -> None:
-    """Raise ValueError for a hyper-parameter out of the range that its name and its default's type stand for."""
-    check = BY_NAME.get(name, BY_TYPE.get(type(default)))
-    if check and not (value is None and default is None):
-        check(name, value)
-
-
-def run_or_model(name: str, value: Any) -> None:
-    """Raise ValueError for a value that cannot be a path."""
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is {value!r}; expected a run folder or a model file")
 
 
 def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> Dict:
@@ -94,35 +112,3 @@ class Learner:
         figures: Dict = {}
         while goes_on(figures):
             figures = self.learn()
-
-
-def games_of(config: Config, count: int) -> Any:
-    """A batch of a run's environments, each of which begins a new game in the step that ends one."""
-    options = {"max_episode_steps": config.max_episode_steps, **config.env_kwargs}
-    return gym.make_vec(config.env_id, count, autoreset_mode="SameStep", **options)
-
-
-def set_learning_rate(optimizer: Any, rate: float | str, config: Config, step: int) -> None:
-    """Set a step's learning rate from the hyper-parameter `rate`."""
-    for group in optimizer.param_groups:
-        group["lr"] = schedule("learning_rate", rate)(1 - step / config.timesteps)
-
-
-def schedule(name: str, value: Any) -> Callable[[float], float]:
-    """A rate from a hyper-parameter, a number or text such as `lin_0.5`, as a function of the rest of the training.
-
-    The rest falls from 1 to 0. A number stays as it is; `lin_0.5` falls linearly to 0, as SB3's schedules do. Raises
-    ValueError, with the hyper-parameter's `name`, for anything else.
-
-    >>> schedule("learning_rate", "lin_0.5")(0.5), schedule("learning_rate", 0.5)(0.25)
-    (0.25, 0.5)
-    """
-    falls = isinstance(value, str) and value.startswith("lin_")
-    try:
-        number: Any = float(value.removeprefix("lin_")) if falls else value
-    except ValueError:
-        number = None
-    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
-        raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
-    # The last rollout may end beyond the last step.
-    return lambda rest: number * max(rest, 0.0) if falls else number

@@ -23,7 +23,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch
 from mergefall.checks import integer
@@ -36,12 +38,7 @@ from mergefall_training.learn import training
 from mergefall_training.learn.afterstate.inputs import INPUTS, best, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.training import (
-    games_of,
-    hyperparameters_of,
-    set_learning_rate,
-    state_to_begin_with,
-)
+from mergefall_training.learn.training import hyperparameters_of, schedule, state_to_begin_with
 
 F = np.float32
 
@@ -90,7 +87,8 @@ class Learner(training.Learner):
         if game_of(config.env_id).name != "tetris" or kwargs["shaping"] is not None:
             raise ValueError(f"{config.env_id} with {kwargs}; afterstate learns Tetris, without shaping")
         self.config, self.device, self.step = config, device_of(device), 0
-        self.envs = games_of(config, h.n_envs)
+        options = {"max_episode_steps": config.max_episode_steps, **kwargs}
+        self.envs: Any = gym.make_vec(config.env_id, h.n_envs, autoreset_mode="SameStep", **options)
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
         layers = [
@@ -150,7 +148,8 @@ class Learner(training.Learner):
     def _fit(self, inputs: Array, aims: Array) -> float:
         """Learn targets [m] of inputs [m, k] in `n_epochs` passes; returns the mean squared error of the last pass."""
         h = self.hyperparameters
-        set_learning_rate(self.optimizer, h.learning_rate, self.config, self.step)
+        for group in self.optimizer.param_groups:
+            group["lr"] = schedule("learning_rate", h.learning_rate)(1 - self.step / self.config.timesteps)
         if not len(inputs):  # all placements ended their games
             return 0.0
         x, y = torch.from_numpy(inputs).to(self.device), torch.from_numpy(aims).to(self.device)

@@ -10,8 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from mergefall.tetris.heuristics import HEURISTICS, Heuristic, heuristic
-from mergefall.tetris.heuristics.linear import Linear, linear
+from mergefall.tetris.heuristics import Heuristic
+from mergefall.tetris.heuristics import heuristic as named
 from mergefall.typing import Arrays, Options
 from mergefall.weighted import weights_of
 from mergefall_baselines import Player
@@ -22,15 +22,6 @@ from mergefall_training.learn.afterstate.player import player as player_of_netwo
 from mergefall_training.learn.agents import of_file
 
 LOST = -1000.0  # value of a lost game to a search: below all boards of 20 rows under weights of length 1
-
-
-def heuristic_of(spec: Any) -> Heuristic:
-    """A heuristic from its name, from a mapping of `name` and options, or from a list of linear features."""
-    if not isinstance(spec, list):
-        return heuristic(spec)
-    made = linear(spec)()
-    documented = (one for one in HEURISTICS.values() if isinstance(one, Linear))  # models have weights in its order
-    return next((one for one in documented if set(one.term_names) == set(made.term_names)), made)
 
 
 def names_of(heuristic: Heuristic) -> list[str]:
@@ -58,7 +49,7 @@ def player(spec: Options, arrays: Arrays, depth: int | None = None, heuristic: A
             )
         return player_of_network(spec, arrays)
     # Older files call it `evaluation`.
-    own = heuristic_of(heuristic or network.get("heuristic", network.get("evaluation")))
+    own = named(heuristic or network.get("heuristic", network.get("evaluation")))
     weights = arrays.get("weights", np.empty(0))
     expected = {"weights": (np.float64, (len(names_of(own)),))}
     if network.get("names") != names_of(own) or expected != {n: (a.dtype, a.shape) for n, a in arrays.items()}:

@@ -37,6 +37,7 @@ import cma
 import numpy as np
 from mergefall.checks import integer
 from mergefall.games import rules_in
+from mergefall.tetris.heuristics import heuristic
 from mergefall.tetris.rules import Rules
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Arrays, Dict, Floats, Ints, Options
@@ -44,7 +45,7 @@ from mergefall_baselines.tetris.search import MOST_MOVES
 
 from mergefall_training.files import model_file
 from mergefall_training.learn import training
-from mergefall_training.learn.evolution.player import heuristic_of, names_of, player
+from mergefall_training.learn.evolution.player import names_of, player
 from mergefall_training.learn.models import load_model
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.training import hyperparameters_of
@@ -58,7 +59,7 @@ Vectors = Floats
 class Hyperparameters:
     """The hyper-parameters of a run.
 
-    - `heuristic`: whose weights to learn: a name, a mapping of name and options, or a list of features.
+    - `heuristic`: whose weights to learn: a name, or a mapping of name and options.
     - `depth`: own moves that candidates look ahead: 1 is `tetris/greedy`, more `tetris/expectimax`.
     - `population`: candidates of a generation.
     - `games`: of each candidate.
@@ -78,7 +79,7 @@ class Hyperparameters:
     threads: int | None = None
 
     def __post_init__(self) -> None:
-        heuristic_of(self.heuristic)
+        heuristic(self.heuristic)
         integer("depth", self.depth, 1, MOST_MOVES)
         integer("population", self.population, FEWEST)
         if self.warm_start and self.depth != 1:
@@ -115,7 +116,7 @@ class Learner(training.Learner):
         """Make the Gaussian for candidates that differ from `base`."""
         h = self.hyperparameters
         if self.base is None:
-            size, spread = len(names_of(heuristic_of(h.heuristic))), 1.0
+            size, spread = len(names_of(heuristic(h.heuristic))), 1.0
         else:
             size, spread = self._last_layer(self.base).size, h.spread
         self.values: list[list[float]] = []  # of the candidates of each generation so far
@@ -198,7 +199,7 @@ class Learner(training.Learner):
         if self.base is not None:
             return dict(self.base["spec"]["network"])
         h = self.hyperparameters
-        return {"heuristic": h.heuristic, "names": names_of(heuristic_of(h.heuristic)), "depth": h.depth}
+        return {"heuristic": h.heuristic, "names": names_of(heuristic(h.heuristic)), "depth": h.depth}
 
     def state(self) -> Dict:
         # All that the library does follows from the random numbers and these values; its pickle is that of one release.

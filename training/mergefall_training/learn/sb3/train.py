@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from mergefall.checks import in_place, integer, known
+from mergefall.checks import in_place, integer
 from mergefall.games import map_parts, take
 from mergefall.typing import Arrays, Dict, Options
 from sb3_contrib import MaskablePPO
@@ -41,7 +41,7 @@ from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import network_of, parameters_of, policy_class, set_parameters
 from mergefall_training.learn.sb3.vec_env import make_vec_env
-from mergefall_training.learn.training import RATES, check_value, schedule
+from mergefall_training.learn.training import RATES, check_values, schedule
 
 CLASSES: Dict = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
@@ -203,9 +203,7 @@ def build(config: Config, device: str = "auto", kind: Any = None) -> Any:
     """
     kind, given = kind or CLASSES[config.algorithm], config.hyperparameters
     defaults = arguments_of(kind) | OURS
-    known(config.algorithm, given, sorted(defaults))
-    for name, value in given.items():
-        check_value(name, value, defaults[name])
+    check_values(config, dict(sorted(defaults.items())))
     chosen: Dict = {**defaults, **given}
     starts = chosen.get("learning_starts", 0)
     if starts >= config.timesteps:
