@@ -14,7 +14,7 @@ from mergefall_baselines.arrays import write_arrays
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_training import cli, evaluate
 from mergefall_training.compare.comparison import read_results
-from mergefall_training.compare.figures import put_records
+from mergefall_training.compare.figures import write_figures
 from mergefall_training.compare.suite import load_suite
 from mergefall_training.learn import models, run
 from mergefall_training.learn.agents import SHIPPED, trained_in
@@ -132,7 +132,12 @@ KINDS = {
     "records.jsonl": (lines_of, [read_header, Evaluation.read, verify], [HEADER], "0.player 0.options"),
     "suite.yaml": (json_of, [load_suite], {"games": GAMES}, ""),
     "results.json": (json_of, [read_results], {"format": "mergefall comparison", "games": GAMES}, "games"),
-    "figures.jsonl": (lines_of, [lambda path: put_records(path, [])], [{"id": "a", "player": "x"}], "0.player"),
+    "figures.jsonl": (
+        lines_of,
+        [lambda path: write_figures(path, "a/b", [], "")],
+        [{"id": "a", "player": "x"}],
+        "0.player",
+    ),
     "checkpoint.pt": (script_of, [ppo.load, ppo.Player], {"env_id": TETRIS, "env_kwargs": {"preview": 0}}, ""),
 }
 

@@ -103,12 +103,9 @@ def compare(
 
 
 def print_result(result: ContestResult) -> None:
-    """Print a contest's table, and that of the agents that were trained alike."""
-    to_terminal(result.table())
-    if (table := result.runs_table()) is not None:
+    """Print a contest's tables."""
+    for table in (result.table(), *result.more_tables()):
         to_terminal(table)
-    if isinstance(result, LeagueResult):
-        to_terminal(result.pairs_table())
 
 
 # -- agents that are trained for a comparison -------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import date
 from itertools import groupby
 from pathlib import Path
@@ -54,29 +54,22 @@ def write_figures(file: Path, key: str, results: Sequence[ContestResult], comman
     """
     question, _, id = key.partition("/")
     about = {"question": question, "command": command, "date": date.today().isoformat()}
-    series, written = [list(alike) for _, alike in groupby(results, lambda result: result.series or result.name)], []
+    series = [list(alike) for _, alike in groupby(results, lambda result: result.series or result.name)]
+    written: list[Dict] = []
     for contests in series:
         first = contests[0]
         for line in first.lines:
             names = [id, *[first.series or first.name] * (len(series) > 1), *[line.label] * (len(first.lines) > 1)]
             name = re.sub(r"[^\w./]+", "-", "-".join(names).lower()).strip("-")
             written.append({"id": name} | _record(contests, line) | about)
-    put_records(file, written)
-    return [record["id"] for record in written]
-
-
-def put_records(file: Path, new: Iterable[Dict]) -> None:
-    """Write records into the file of records, as `write_figures` does.
-
-    Raises ValueError if another question has a record of such an id.
-    """
     records = {record["id"]: record for record in read_lines(file, "figures", but=SAID)[0]}
-    for record in new:
+    for record in written:
         old = records.get(record["id"], record)
-        if old["question"] != record["question"]:
+        if old["question"] != question:
             raise ValueError(f"the record {record['id']!r} answers the question {old['question']!r}; choose another ID")
         records[record["id"]] = record | {field: old[field] for field in BY_HAND if field in old}
     write_whole(file, "".join(f"{json_text(one, ensure_ascii=False)}\n" for one in records.values()).encode())
+    return [record["id"] for record in written]
 
 
 def _record(contests: Sequence[ContestResult], line: Line) -> Dict:

@@ -17,7 +17,7 @@ from mergefall_training.play.statistics import Estimate, elo_ratings, percent, s
 from mergefall_training.play.tables import Cell, Table
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class LeagueResult(ContestResult):
     """All players of a league, the highest rating first.
 
@@ -42,7 +42,7 @@ class LeagueResult(ContestResult):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "rows", sorted(self.rows, key=lambda row: -self.ratings[row.label].value))
+        self.rows = sorted(self.rows, key=lambda row: -self.ratings[row.label].value)
 
     @cached_property
     def ratings(self) -> dict[str, Estimate]:
@@ -93,14 +93,14 @@ class LeagueResult(ContestResult):
         )
         return Table(self.name, self.conditions, columns, note, ("pieces/s", "draws"))
 
-    def pairs_table(self) -> Table:
+    def more_tables(self) -> list[Table]:
         """What each player made of its matches against each other one: the mean result."""
         labels = [row.label for row in self.rows]
         columns: dict[str, list[Cell]] = {"of its matches against": [*labels]}
         for other in labels:
             won = [self.results(one, other) for one in labels]
             columns[other] = ["" if not len(each) else percent(each.mean()) for each in won]
-        return Table("", "", columns, "Won by the player of the line; a draw is half a win.")
+        return [Table("", "", columns, "Won by the player of the line; a draw is half a win.")]
 
     def content(self) -> Dict:
         """All figures, as `results.json` has them for each game."""

@@ -11,7 +11,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, SymmetricalLogLocator
+from matplotlib.ticker import LogLocator, NullFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
 from mergefall_training.compare.league import LeagueResult
@@ -68,7 +68,7 @@ def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> N
         getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
         subs = [1] if highest > 10_000 * max(lowest, 1) else [1, 2, 5]
         axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=subs))  # the scale brings its own
-    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_major_formatter(lambda value, _: short(value))
     if lowest >= 0 > min(getattr(axes, f"get_{name}lim")()):
         getattr(axes, f"set_{name}lim")(0, None)
 
@@ -97,9 +97,7 @@ def _headline(result: ContestResult) -> Figure:
         )
         series = [(*kind, [getattr(row.summary, kind[0]) for row in result.rows]) for kind in kinds]
     figure, axes = _figure(result, f"{headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
-    labels = [f"{_named(row.label, row.summary.mean)}\nN={row.summary.episodes}" for row in result.rows]
-    if isinstance(result, LeagueResult):
-        labels = [f"{row.label}\nN={len(result.results(row.label))}" for row in result.rows]
+    labels = [f"{_named(row.label, row.summary.mean)}\nN={result.games_of(row)}" for row in result.rows]
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.set_ylim(len(labels) - 0.5, -0.5)  # the best on top
     axes.tick_params(axis="y", length=0)
@@ -145,7 +143,7 @@ def _learning(result: ContestResult) -> Figure:
     learnt = [point.mean for line in result.trained for row in line.rows for point in row.curve]
     _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
     axes.set(xlabel="steps of all environments together", ylabel=f"mean {headline}", xlim=(0, None))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
     return figure
 
@@ -172,7 +170,7 @@ def _speed(result: ContestResult) -> Figure:
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
     axes.set(xscale="log", xlabel=f"ms per {action} (wall time of the game / {action}s)", ylabel=headline)
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
     _headline_axis(axes, "y", means)
     axes.grid(which="major", color="#dddddd", linewidth=0.6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import zlib
+from dataclasses import asdict
 from typing import Any
 
 import gymnasium as gym
@@ -70,14 +71,9 @@ def replays_of(section: Section, count: int, values: int, progress: bool) -> Dic
 def page_rules(rules: Any) -> Dict:
     """An environment's rules (`env.unwrapped.rules`) as `rules.js` takes them."""
     if isinstance(rules, Rules2048):
-        return {"rows": rules.rows, "cols": rules.cols, "goal": rules.goal_rank, "four": int(board.FOUR_IN_2_32)}
+        return asdict(rules) | {"goal": rules.goal_rank, "four": int(board.FOUR_IN_2_32)}
     pieces = rules.piece_set
-    field = {
-        "cols": rules.cols,
-        "rows": rules.rows,
-        "preview": rules.preview,
-        "hold": rules.hold,
-        "randomizer": rules.randomizer,
+    field = asdict(rules) | {
         "copies": game.MOST_COPIES,
         "storage": pieces.storage,
         "first": NAMES.index(pieces.names[0]),
@@ -91,7 +87,6 @@ def page_rules(rules: Any) -> Dict:
         "reach": rules.rows + ABOVE if rules.reachable else 0,
         "slides": STEPS[: SLIDES if rules.slides else 1].tolist(),
         "turns": ROTATIONS,
-        "clearFirst": rules.overflow == "clear_first",
         "lineScores": game.LINE_SCORES.tolist(),
     }
 
@@ -104,8 +99,6 @@ def _rules_of_keys(rules: RulesOfKeys) -> Dict:
         "timed": rules.timed,
         "falls": by_keys.FALLS.tolist() if rules.levels else [int(by_keys.gravity_of(state))],
         "levelLines": by_keys.LEVEL_LINES,
-        "lockDelay": rules.lock_delay,
-        "lockResets": rules.lock_resets,
         "garbage": {"rate": rate, "holes": holes, "moving": moving} if rules.garbage else None,
         "clears": CLEARS,
         "points": by_keys.POINTS.tolist(),

@@ -20,7 +20,6 @@ from mergefall.checks import integer
 from mergefall.imports import import_extra
 from mergefall.typing import FilePath
 
-from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section, sections_of
@@ -81,7 +80,7 @@ def report(
 
 def _section_html(section: Section, number: int) -> str:
     """A section of the page: tables, replays, plots, configurations, and how to get the figures again."""
-    result, runs = section.result, section.result.runs_table()
+    result = section.result
     problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in section.problems)
     parts = [
         f'<section id="game-{number}">',
@@ -89,8 +88,7 @@ def _section_html(section: Section, number: int) -> str:
         f'<p class="conditions">{html.escape(result.conditions)}</p>',
         f'<div class="problems"><p>Left out:</p><ul>{problems}</ul></div>' if problems else "",
         to_html(_players_table(section)),
-        "" if runs is None else to_html(runs),
-        to_html(result.pairs_table()) if isinstance(result, LeagueResult) else "",
+        *map(to_html, result.more_tables()),
         f'<div class="replay" data-section="{number}"></div>',
         _plots_html(result, number),
         *(_config_html(label, config) for label, config in section.configs.items()),

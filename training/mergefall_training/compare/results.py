@@ -89,7 +89,7 @@ def columns_beside(other: str | None, found: Sequence[Versus | None]) -> dict[st
     return {name: cells for name, cells in columns.items() if any(cells)}
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class ContestResult:
     """All players of one contest, the highest mean first.
 
@@ -105,8 +105,8 @@ class ContestResult:
     series: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "adversary", self.adversary or self.rows[0].evaluation.header.adversary)
-        object.__setattr__(self, "rows", sorted(self.rows, key=lambda row: -row.summary.mean.value))
+        self.adversary = self.adversary or self.rows[0].evaluation.header.adversary
+        self.rows = sorted(self.rows, key=lambda row: -row.summary.mean.value)
 
     @property
     def game(self) -> Any:
@@ -227,11 +227,11 @@ class ContestResult:
             note += f"; ms/{action} of many games side by side: {', '.join(batched)}"
         return f"{note}."
 
-    def runs_table(self) -> Table | None:
-        """One line for all agents that were trained alike; None if no two were."""
+    def more_tables(self) -> list[Table]:
+        """One with a line for all agents that were trained alike; none if no two were."""
         lines = self.trained
         if not any(len(line.rows) > 1 for line in lines):
-            return None
+            return []
         beside = columns_beside(self.baseline, [self.beside.get(line.label) for line in lines])
         columns: dict[str, Sequence[Cell]] = {
             "trained alike": [line.label for line in lines],
@@ -241,7 +241,7 @@ class ContestResult:
             **beside,
         }
         chances = "; chances of more with Newcombe's" * bool(beside)
-        return Table("", "", columns, f"Over training seeds, with Student's 95% intervals{chances}.")
+        return [Table("", "", columns, f"Over training seeds, with Student's 95% intervals{chances}.")]
 
     def content(self) -> Dict:
         """All figures, as `results.json` has them for each game."""

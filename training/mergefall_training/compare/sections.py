@@ -120,17 +120,17 @@ class _Collected:
             self._suites[file.parent] = {"players": []}
             with self.problem_of(file.parent.with_name("results.json")):
                 self._suites[file.parent] = _suite_entry(file.parent)
-        suite = self._suites[file.parent]
+        suite, run = self._suites[file.parent], _run_of(file)
         header, verdicts = verify_file(file, self._progress)
         header = replace(header, player=place_of(header, file))
-        named, kwargs, label = (
-            suite["players"] or contest.parts,
-            dict(header.env_kwargs),
-            _label_of(header, suite, file),
-        )
+        entry, kwargs = _entry_of(header, suite), dict(header.env_kwargs)
+        # Of a suite that has not ended, the name of an agent's file.
+        unnamed = file.stem.replace("_seed_", ", seed ").replace("_", " ") if run.is_dir() else header.title
+        label = printable(entry.get("label", unnamed))
         opponent = kwargs.pop("opponent", None) if "matches" in suite else None  # of a league
         place = header if opponent is None else replace(header, env_kwargs=kwargs)
-        section = self._section(file.parent.name * bool(named), contest.as_posix(), place, suite)
+        name = file.parent.name if suite["players"] or contest.parts else ""
+        section = self._section(name, contest.as_posix(), place, suite)
         if opponent is None:
             label = _free_label(label, file.name, section.verdicts)
         section.verdicts.setdefault(label, []).extend(verdicts)
@@ -141,18 +141,17 @@ class _Collected:
         if not held:
             return
         curve: list[Point] = []
-        if (run := _run_of(file)).is_dir():
+        if run.is_dir():
             with self.problem_of(run):
                 curve = read_curve(run)
         alike = SEED_LABEL.fullmatch(label)
         group, seed = ("", 0) if not curve else (alike[1], int(alike[2])) if alike else (label, 0)
-        batched = any(player["label"] == label and player.get("batched") for player in suite["players"])
         evaluation = Evaluation(header, sorted(held, key=lambda episode: episode.seed))
         if opponent is not None:
             other = dict(opponent)
             other = replace(header, player=other.pop("player"), options=other)
-            section.matches[label, _label_of(other, suite, file)] = evaluation
-        section.rows.append(Row(label, evaluation, bool(batched), group, seed, curve))
+            section.matches[label, printable(_entry_of(other, suite).get("label", other.title))] = evaluation
+        section.rows.append(Row(label, evaluation, bool(entry.get("batched")), group, seed, curve))
 
     def _section(self, name: str, contest: str, header: Header, suite: Mapping[str, Any] = {}) -> Section:
         """The section of a header, which bears the contest's name, else that of the environment."""
@@ -175,14 +174,10 @@ def _suite_entry(folder: Path) -> Dict:
     raise ValueError(f"{path} holds no results of a comparison")
 
 
-def _label_of(header: Header, suite: Dict, file: Path) -> str:
-    """The player's label in its suite; of a suite that has not ended, the name of its file; else player and options."""
-    for player in suite["players"]:
-        if same_player(player["player"], player["options"], header):
-            return printable(str(player["label"]))
-    if _run_of(file).is_dir():
-        return printable(file.stem.replace("_seed_", ", seed ").replace("_", " "))
-    return header.title
+def _entry_of(header: Header, suite: Dict) -> Dict:
+    """What a suite's results say about a player; nothing without such results."""
+    found = (one for one in suite["players"] if same_player(one["player"], one["options"], header))
+    return next(found, {})
 
 
 def _free_label(label: str, source: str, taken: Container[str]) -> str:

@@ -242,7 +242,7 @@ class Field {
 
 /* Tetris by placements. With hold there are twice as many actions: the second half places the piece of `choices[1]`. */
 class Tetris extends Field {
-  /* rules: those of a field, and {slides, turns, reach, clearFirst, lineScores}: the columns that each slide moves by,
+  /* rules: those of a field, and {slides, turns, reach, overflow, lineScores}: the columns that each slide moves by,
      the rotations that actions have room for, and the rows that those of reachable placements name, else 0. */
 
   get actionCount() {
@@ -324,7 +324,7 @@ class Tetris extends Field {
   }
 
   step(action) {
-    const { cols, storage, clearFirst, slides } = this.rules;
+    const { cols, storage, overflow, slides } = this.rules;
     this.steps++;
     if (this.over) return false;
     const cells = slides.length > 1 ? this.placements()[action] : this.resting(action);
@@ -335,7 +335,7 @@ class Tetris extends Field {
       this.exchange(halves[1]);
     }
     this.fill(cells);
-    if (!clearFirst && Math.min(...cells.map(([r]) => r)) < storage) {
+    if (overflow === "strict" && Math.min(...cells.map(([r]) => r)) < storage) {
       this.over = true;
     } else {
       this.score += this.rules.lineScores[this.clear()];
@@ -353,7 +353,7 @@ const HOLE_STREAM = 0xa0761d6478bd642fn; // xor a game's random stream: where th
 
 /* Tetris by keys, as mergefall/tetris/keys/reference.py states it. A step is a key, then a tick of the clock. */
 class TetrisKeys extends Field {
-  /* rules: those of a field, and {keys, falls, levelLines, lockDelay, lockResets, garbage, clears, points, attacks,
+  /* rules: those of a field, and {keys, falls, levelLines, lock_delay, lock_resets, garbage, clears, points, attacks,
      perfectPoints, perfectChained, perfectAttack, comboPoints, comboAttacks}. `keys` is their number; `falls` the
      gravity of each level; `garbage` null, or {rate, holes, moving}; `points` and `attacks` are by kind of spin and
      lines. */
@@ -413,7 +413,7 @@ class TetrisKeys extends Field {
     const there = { ...this.falling, ...place, spin: QUARTERS[key] ? (test === 4 ? 2 : 1) : 0 };
     if (key === KEY.SOFT_DROP) {
       this.score++;
-    } else if ((there.grounded || there.resets) && there.resets < this.rules.lockResets) {
+    } else if ((there.grounded || there.resets) && there.resets < this.rules.lock_resets) {
       there.grounded = 0;
       there.resets++;
     }
@@ -434,12 +434,12 @@ class TetrisKeys extends Field {
     const gravity = this.rules.falls[this.level - 1], phase = this.falling.phase + gravity;
     if (!gravity) return;
     this.fall(Math.floor(phase / ONE));
-    const f = (this.falling = { ...this.falling }), { lockDelay, lockResets } = this.rules;
+    const f = (this.falling = { ...this.falling }), { lock_delay: delay, lock_resets: resets } = this.rules;
     if (f.y < f.lowest) Object.assign(f, { lowest: f.y, grounded: 0, resets: 0 });
     const rests = !this.moved(KEY.SOFT_DROP, f);
     f.phase = rests ? 0 : phase % ONE;
     f.grounded += rests;
-    if (rests && (f.grounded > lockDelay || (lockResets && f.resets >= lockResets))) this.lock();
+    if (rests && (f.grounded > delay || (resets && f.resets >= resets))) this.lock();
   }
 
   /* The kind of spin with which the piece is about to lock: 0 none, 1 mini, 2 full. */
