@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import integer
-from mergefall.game2048.board import legal_mask, move_cells
-from mergefall.game2048.rules import images
-from mergefall.kernels import kernel, unowned
+from mergefall.game2048.rules import Rules, images
 from mergefall.typing import Array, Bytes, Floats, Ints, Observation
 
 from mergefall_baselines.game2048.player import FORM, MARGIN, boards_of
@@ -18,39 +16,7 @@ from mergefall_baselines.player import Player, check_values
 from mergefall_baselines.registry import without_memory
 
 LOST = -1e9  # default value of a lost board where rewards do not count
-TILES = ((1, 0.9), (2, 0.1))  # ranks of new tiles, with their probabilities
 CHUNK = 1 << 14  # boards that are expanded at once
-
-
-@kernel
-def expand(boards, rows, cols, gains, children, edges, chances, lost):
-    """Write the boards after all moves and new tiles; returns their number.
-
-    - `boards` uint8[n, cells]; `gains` int64[n, 4], the score of each move, -1 if illegal.
-    - Board k of the found ones is `children[k]` uint8[cells], comes from move `edges[k]` = 4 · board + action with
-      probability `chances[k]`, and has no legal move if `lost[k]`.
-    """
-    boards, gains, children, edges, chances, lost = unowned((boards, gains, children, edges, chances, lost))
-    cells, found = np.empty(rows * cols, np.uint8), 0
-    for i in range(len(boards)):
-        for action in range(4):
-            cells[:] = boards[i]
-            gains[i, action] = move_cells(cells, rows, cols, action)
-            if gains[i, action] < 0:
-                continue
-            empty = 0
-            for c in range(cells.size):
-                empty += cells[c] == 0
-            for c in range(cells.size):
-                if cells[c]:
-                    continue
-                for rank, probability in TILES:
-                    children[found] = cells
-                    children[found, c] = rank
-                    edges[found], chances[found] = 4 * i + action, probability / empty
-                    lost[found] = legal_mask(children[found], rows, cols) == 0
-                    found += 1
-    return found
 
 
 def valued(player: Player, boards: Bytes) -> tuple[Floats, Floats]:
@@ -115,19 +81,20 @@ class Lookahead(KernelPlayer):
         if len(boards) > CHUNK:
             chunks = range(0, len(boards), CHUNK)
             return np.concatenate([self._searched(boards[begin : begin + CHUNK], depth) for begin in chunks])
-        n, rows, cols = boards.shape
-        most = 8 * n * rows * cols
-        gains, children = np.empty((n, 4), np.int64), np.empty((most, rows * cols), np.uint8)
-        edges, chances, lost = np.empty(most, np.int64), np.empty(most), np.empty(most, np.bool_)
-        found = expand(boards.reshape(n, rows * cols), rows, cols, gains, children, edges, chances, lost)
-        alive = ~lost[:found]
-        worth = np.full(found, self.lost)
+        rules = Rules(*boards.shape[1:], reward="log2" if self.rewards == "log2" else "score")
+        afterstates, gains, legal = rules.afterstates(rules.states(boards))
+        board, action, row, col = np.nonzero((afterstates == 0) & legal[..., None, None])
+        edges = np.repeat(4 * board + action, 2)  # of each new tile's board: the move that leads to it
+        children, tiles = np.repeat(afterstates[board, action], 2, axis=0), np.arange(2 * board.size)
+        children[tiles, np.repeat(row, 2), np.repeat(col, 2)] = 1 + tiles % 2
+        alive = ~rules.observed(rules.states(children))[1]
+        worth = np.full(tiles.size, self.lost)
         if alive.any():
-            later = children[:found][alive].reshape(-1, rows, cols)
+            later = children[alive]
             worth[alive] = valued(self.leaf, later)[1] if depth == 2 else self._searched(later, depth - 1).max(axis=1)
-        means = np.bincount(edges[:found], chances[:found] * worth, 4 * n).reshape(n, 4)
-        scores = np.log2(1.0 + gains.clip(0)) if self.rewards == "log2" else float(bool(self.rewards)) * gains
-        return np.where(gains >= 0, scores + self.gamma * means, -np.inf)
+        chances = np.array([0.9, 0.1])[tiles % 2] / (np.bincount(edges) / 2)[edges]
+        means = np.bincount(edges, chances * worth, legal.size).reshape(legal.shape)
+        return np.where(legal, gains * bool(self.rewards) + self.gamma * means, -np.inf)
 
 
 class Symmetric(KernelPlayer):

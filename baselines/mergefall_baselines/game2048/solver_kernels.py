@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from mergefall.game2048.board import cells_in
 from mergefall.game2048.packed import area, empties, flip, mirror, moves, pack, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Floats, Ints, Words
@@ -151,25 +152,15 @@ def evaluate_layer(layer, table):
 
 
 @kernel
-def decision_values(board, table, values):
-    """Fill values[4] with the action values of a packed state; values that differ only by rounding become equal."""
-    values[0], values[1], values[2], values[3] = action_values(board, half_sum(board), table)
-    best = values.max()
-    for action in range(4):
-        if values[action] >= best - ROUNDING * best:
-            values[action] = best
-
-
-@kernel
-def evaluate_boards(boards, table):
-    """(values float64[n], action values float64[n, 4]) of flat states int64[n, rows·cols].
-
-    A state with a rank above 15 or below 0, which cannot be packed, has NaN for its action values.
-    """
-    values, by_action = np.empty(len(boards)), np.full((len(boards), 4), MISSING)
-    for i in range(len(boards)):
-        if boards[i].min() >= 0 and boards[i].max() <= 15:
-            board = pack(boards[i], table.rows, table.cols)
-            values[i] = state_value(board, half_sum(board), table)
-            decision_values(board, table, by_action[i])
-    return values, by_action
+def decide(state, memory, values, table):
+    """The decision kernel; values that differ only by rounding become equal, and those of unknown boards are NaN."""
+    cells = cells_in(state)
+    values[:] = MISSING
+    if cells.max() <= 15:  # else it cannot be packed
+        board = pack(cells, table.rows, table.cols)
+        values[0], values[1], values[2], values[3] = action_values(board, half_sum(board), table)
+        best = values.max()
+        for action in range(4):
+            if values[action] >= best - ROUNDING * best:
+                values[action] = best
+    return np.argmax(values)

@@ -2,49 +2,21 @@
 
 from __future__ import annotations
 
-from functools import cache
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from mergefall.checks import integer
-from mergefall.kernels import kernel, unowned
-from mergefall.tetris import game
 from mergefall.tetris.heuristics import heuristic as make_heuristic
-from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.keys.game import STORAGE
-from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.beam_kernels import NO_HOLD, new_beam, search_kernel
-from mergefall_baselines.tetris.memory import BAG, IDS, chances_of, observe
+from mergefall_baselines.tetris.beam_kernels import decide_kernel, new_beam
 from mergefall_baselines.tetris.player import STATE_FORM
 
 WIDEST = 200_000
-
-
-@cache
-def decide_kernel(recipe: Recipe) -> Kernel:
-    search = search_kernel(recipe)
-
-    @kernel
-    def decide(state, memory, values, settings):
-        """The best placement of a state by `search`, packed as in `placements.py`; writes the values of all."""
-        beam, placements = unowned(settings)
-        pieces, randomizer, preview, _, _ = game.settings_of(state)
-        hold, bag, choice = np.int64(state[game.HOLD]), 0, -1
-        observe(memory, state[game.QUEUE], 1 + preview, hold)
-        if randomizer == game.BAG7:
-            bag = chances_of(memory, BAG, game.DRAWN[pieces], np.empty(IDS))
-        search(beam, state, hold if game.choices_of(state) == 2 else NO_HOLD, bag, values)
-        for placement in placements[: game.list_legal(state, beam.rows, placements)]:  # the first one if all is lost
-            if choice < 0 or values[action_of(placement)] > values[action_of(choice)]:
-                choice = placement
-        return choice
-
-    return decide
 
 
 class BeamSearch(KernelPlayer):

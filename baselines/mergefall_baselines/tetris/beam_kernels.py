@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 from mergefall.interrupt import stopped
-from mergefall.kernels import kernel
+from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game, reach
 from mergefall.tetris.field import copy, full_rows, put
 from mergefall.tetris.game import nibble, nth_bit
@@ -24,12 +24,12 @@ from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.keys import game as keys
 from mergefall.tetris.keys.game import T
 from mergefall.tetris.pieces import HEIGHTS, MASKS, WIDTHS
-from mergefall.tetris.placements import ABOVE
+from mergefall.tetris.placements import ABOVE, action_of
 from mergefall.typing import Floats, Ints, Kernel, Words
 from mergefall.weighted import dot
 from mergefall.words import below, next_bits, popcount, trailing_zeros
 
-from mergefall_baselines.tetris.memory import bag_after
+from mergefall_baselines.tetris.memory import BAG, IDS, bag_after, chances_of, observe
 
 U = np.uint64
 # In HOLD: there is none; a piece that came after the known ones. 0: empty, else an id plus one.
@@ -347,20 +347,24 @@ def look_ahead_kernel(expand: Kernel) -> Kernel:
 
 
 @cache
-def search_kernel(recipe: Recipe) -> Kernel:
-    """The search by the heuristics of a recipe."""
+def decide_kernel(recipe: Recipe) -> Kernel:
+    """The decision kernel of searches by the heuristics of a recipe; its settings are a `Beam` and placements int64[n].
+
+    It writes -inf for placements that end the game.
+    """
     expand = expand_kernel(grow_kernel(judge_kernel(recipe)))
     look_ahead = look_ahead_kernel(expand)
 
     @kernel
-    def search(beam, state, hold, bag, values):
-        """Write the values of the placements of a state by their actions; -inf for those that end the game.
-
-        - `hold`: the held piece's id plus one, 0 if none is held, NO_HOLD if none may be.
-        - `bag`: what may come next, ids as bits; 0 for all that are drawn, at any time.
-        """
-        pieces, _, preview, _, _ = game.settings_of(state)
+    def decide(state, memory, values, settings):
+        beam, placements = unowned(settings)
+        pieces, randomizer, preview, _, _ = game.settings_of(state)
         queue, known, drawn, nodes = state[game.QUEUE], 1 + preview, game.DRAWN[pieces], beam.kept
+        hold, choice, bag = np.int64(state[game.HOLD]), -1, 0  # what may come next, ids as bits; 0: all that are drawn
+        observe(memory, queue, known, hold)
+        hold = hold if game.choices_of(state) == 2 else NO_HOLD
+        if randomizer == game.BAG7:
+            bag = chances_of(memory, BAG, drawn, np.empty(IDS))
         if popcount(U(bag)) == 1:  # the last one of a bag is known
             queue |= U(nth_bit(bag, 0)) << U(4 * known)
             known += 1
@@ -382,5 +386,9 @@ def search_kernel(recipe: Recipe) -> Kernel:
             look_ahead(beam, min(count, beam.drawn.paid.size), queue, known, bag, drawn, values)
         else:
             lead_to(nodes, count, values)
+        for placement in placements[: game.list_legal(state, beam.rows, placements)]:  # the first one if all is lost
+            if choice < 0 or values[action_of(placement)] > values[action_of(choice)]:
+                choice = placement
+        return choice
 
-    return search
+    return decide

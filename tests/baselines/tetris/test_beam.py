@@ -16,6 +16,7 @@ from mergefall.tetris.pieces import NAMES
 from mergefall.weighted import Terms
 from mergefall_baselines import make
 from mergefall_baselines.tetris import beam_kernels as beam
+from mergefall_baselines.tetris.memory import MEMORY
 
 ID = "mergefall/Tetris-v0"
 MODERN = {"placements": "reachable", "hold": True, "preview": 5, "randomizer": "bag7"}
@@ -104,7 +105,7 @@ def best_board(state, known, placements, h, earned=0.0, unknown=False):
         if left < 0 and (unknown or not (held and hold)):  # that piece is not known
             continue
         if held:
-            keys.exchange(before)
+            game.exchange(before, np.uint64(0))
         piece = game.queued(before, 0)
         for rest in rests_of(before):
             after, lock = locked(before, *rest)
@@ -118,14 +119,15 @@ def best_board(state, known, placements, h, earned=0.0, unknown=False):
 @pytest.mark.slow
 def test_a_wide_beam_finds_the_best_board(holds):
     h, known = Attack(**WEIGHTS), 2
-    search, values = beam.new_beam(4, 9, 13, h.weight_vector(), 5000, 0), np.empty(2 * 4 * 4 * 13)
+    values = np.empty(2 * 4 * 4 * 13)
+    settings = beam.new_beam(4, 9, 13, h.weight_vector(), 5000, 0), np.empty(values.size, np.int64)
     for seed in range(8):
         state = new_state(seed, 4, 9, preview=known - 1)
         if holds:
-            keys.exchange(state)
+            game.exchange(state, np.uint64(0))
         for _ in range(seed):
             state, _ = locked(state, *min(rests_of(state), key=lambda rest: rest[2]))
-        beam.search_kernel(Attack.recipe)(search, state, int(state[game.HOLD]), 0, values)
+        beam.decide_kernel(Attack.recipe)(state, np.zeros(MEMORY, np.uint64), values, settings)
         assert values.max() == pytest.approx(best_board(state, known, known + holds, h))
 
 
