@@ -190,11 +190,6 @@ class KernelPlayer(Player):
             record[name] = self._keep(value) if isinstance(value, np.ndarray) else value
         return record
 
-    def _check_heuristic(self) -> None:
-        """Raises what a user's function raised in the search."""
-        if self.heuristic is not None:
-            self.heuristic.check()
-
     # -- rules --------------------------------------------------------------------------------------------------------
 
     def with_rules(self, rules: Options) -> Player:
@@ -283,22 +278,15 @@ class KernelPlayer(Player):
 
     # -- decisions and episodes ---------------------------------------------------------------------------------------
 
-    def _asked(
-        self, observation: Observation, state: Any, episode_start: Any
-    ) -> tuple[Any, Words, Words, Floats, bool]:
-        """(rules, states, memory, empty values, whether it is one observation without a batch)."""
+    def _decide_all(
+        self, observation: Observation, state: Any, episode_start: Any, exact: bool
+    ) -> tuple[Ints, Floats, Words]:
         with in_place(self.name):
             batch, shown, single = self.form.rules.read(observation)
             self._check_rules(shown, "the observation shows")
             rules = self._once(("rules", *shown.values()), lambda: self.form.rules(**(self.rules | shown)))
             states = rules.states(batch)
-        memory = self._memory(state, len(states), episode_start)
-        return rules, states, memory, np.empty((len(states), rules.n_actions)), single
-
-    def _decide_all(
-        self, observation: Observation, state: Any, episode_start: Any, exact: bool
-    ) -> tuple[Ints, Floats, Words]:
-        rules, states, memory, values, single = self._asked(observation, state, episode_start)
+        memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
         self._settle(rules, states, values, actions)
@@ -306,7 +294,8 @@ class KernelPlayer(Player):
 
     def _settle(self, rules: Any, states: Array, values: Array, actions: Ints) -> None:
         """Raises what a user's function raised, and NotFiniteError if some values are no decision."""
-        self._check_heuristic()
+        if self.heuristic is not None:
+            self.heuristic.check()
         unsettled = np.flatnonzero(actions < 0)
         check_values(self.name, values[unsettled])
         if not self.form.loses and not rules.observed(states[unsettled])[1].all():
@@ -376,13 +365,12 @@ class KernelPlayer(Player):
         while status != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=kind)
             count, status = self._call(self.form.loop, entry, state, actions, memory, values, settings)
-            self._check_heuristic()
+            settled = np.array([status if status <= UNDECIDED else 0])
+            self._settle(rules, state[None], values[None], settled)
             chunk = min(2 * chunk, LONGEST_CHUNK)
             kept.append(actions[: min(count, max(0, KEPT - length))])
             length += count
-            if status <= UNDECIDED:
-                self._settle(rules, state[None], values[None], np.array([status]))
-            elif status == ILLEGAL:
+            if status == ILLEGAL:
                 raise ValueError(
                     f"{self.name} chose action {actions[count - 1]}, which is illegal; expected a legal one"
                 )

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 from mergefall.checks import number
 from mergefall.tetris import game
-from mergefall.tetris.field import boards_of, clear, full_rows, is_free, put
+from mergefall.tetris.field import boards_of, full_rows, is_free, put
+from mergefall.tetris.keys.game import clear_full
 from mergefall.tetris.pieces import TETROMINOES, WIDTHS, rotations
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, ROTATIONS, action_of, at_rest, list_reachable
 from mergefall.tetris.srs import SHAPES
@@ -107,9 +108,8 @@ def moves_in(columns: Array, queue: list[int], hold: list[int]) -> dict[Place, i
 def lock(columns: Array, place: Place, spin: int, combo: int, chained: int) -> tuple[int, int]:
     """Lock a piece and clear full rows, in place; returns the combo and whether a chain is on after it."""
     put(columns, *place)
-    full = full_rows(columns)
-    clear(columns, full)
-    return (combo + 1, spin > 0 or int(full).bit_count() == 4) if full else (0, chained)
+    _, _, combo, chained, _ = clear_full(columns, full_rows(columns), spin, combo, int(chained))
+    return combo, chained
 
 
 # -- programs ---------------------------------------------------------------------------------------------------------

@@ -255,7 +255,6 @@ class Keys(KernelPlayer):
                     held, action = divmod(chosen, words.actions_of(asked))
                     placement = rest_of(words.columns_in(asked), words.placed_by(asked, held), action, slides, reach)
                     placement += chosen - action << ACTION_SHIFT
-                masks = theirs.observed(asked[None])[0][0]
-                plan(state, memory[i], placement, np.where(masks, 0.0, -np.inf), settings)
+                plan(state, memory[i], placement, np.zeros(theirs.n_actions), settings)  # all others are as good
             actions[i] = next_key(state, memory[i], values[i], settings[4])
         return actions
