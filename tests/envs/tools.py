@@ -43,6 +43,18 @@ def moves(boards):
     return after, scores, (after != boards[:, None]).any(axis=(2, 3))
 
 
+def monotone_smooth_terms(board):
+    """The terms of the heuristic of that name, from its documentation."""
+    across, along = np.diff(board, axis=1), np.diff(board, axis=0)
+    monotone = -sum(min(steps.clip(0).sum(), -steps.clip(max=0).sum()) for steps in (across, along))
+    rough = 0
+    for line in (*board, *board.T):
+        rough += 2 * np.abs(np.diff(line[line > 0])).sum()
+    top, empty = board.max(), (board == 0).sum()
+    corner = 0 if top in board[[0, 0, -1, -1], [0, -1, 0, -1]] else -top
+    return [monotone, -rough, np.log(max(empty, 1)), top, corner]
+
+
 def equal(a, b):
     """Whether two returns are the same in structure, types, dtypes and values."""
     if type(a) is not type(b):

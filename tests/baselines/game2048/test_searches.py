@@ -59,26 +59,23 @@ def assert_same(player, search, board, single_precision=False):
     ],
 )
 def test_values_are_those_of_the_search_in_plain_python(kind, heuristic, sizes, leaf):
+    big = ((16, 15, 15, 3), (14, 15, 0, 2), (0, 0, 1, 1), (16, 2, 0, 1))  # that outgrows a word
     player = make(f"2048/{kind}", heuristic=heuristic, depth=2, leaf=leaf)
     for rows, cols in sizes:
-        for board in boards(rows, cols, 3, seed=rows * cols):
+        for board in [
+            *boards(rows, cols, 3, seed=rows * cols),
+            *[big] * (rows == 4 and "smooth" in heuristic),
+        ]:
             assert_same(player, in_python(kind, heuristic, depth=2, leaf=leaf), board, heuristic == "nneonneo")
 
 
+@pytest.mark.parametrize("rewards", [False, True])
 @pytest.mark.parametrize(("depth", "leaf", "rows"), [(3, "afterstate", 4), (2, "state", 4), (2, "state", 5)])
-def test_a_cutoff(depth, leaf, rows):
-    options = {"depth": depth, "leaf": leaf, "cutoff": 0.03}
+def test_a_cutoff_and_rewards(depth, leaf, rows, rewards):
+    options = {"depth": depth, "leaf": leaf, "cutoff": 0.03, "rewards": rewards}
     player = make("2048/expectimax", heuristic="monotone-smooth", table=False, **options)
     for board in boards(rows, 4 if rows == 4 else 2, 3, seed=3):
         assert_same(player, in_python("expectimax", "monotone-smooth", **options), board)
-
-
-@pytest.mark.parametrize("kind", ["expectimax", "minimax"])
-def test_boards_that_outgrow_a_word_are_searched_all_the_same(kind):
-    """65536 and more do not fit a packed board; the values are those of the search in plain Python."""
-    big = ((16, 15, 15, 3), (14, 15, 0, 2), (0, 0, 1, 1), (16, 2, 0, 1))
-    player = make(f"2048/{kind}", heuristic="monotone-smooth", depth=2)
-    assert_same(player, in_python(kind, "monotone-smooth", depth=2), big)
 
 
 @pytest.mark.parametrize("kind", ["minimax", "mixed"])
@@ -99,19 +96,15 @@ def test_tables_change_no_value_without_a_cutoff(heuristic):
     np.testing.assert_array_equal(shared.values(positions), plain.values(positions))
 
 
-@pytest.fixture(scope="module")
-def positions():
-    return [b for b in golden("game2048")["boards"] if b["nneonneo"]["search"]]
-
-
-def test_nneonneo_in_its_own_order_move_by_move_bit_by_bit(positions):
+def test_nneonneo_in_its_own_order_move_by_move_bit_by_bit():
     player = make("2048/expectimax", heuristic="nneonneo", depth="distinct", order=ORIGINAL_ORDER)
-    for position in positions:
-        ranks, search = np.array(position["board"]).reshape(4, 4), position["nneonneo"]["search"]
-        expected = [-np.inf if value is None else value for value in search["values"]]
-        values = player.values(ranks) + 1e-6  # the program adds it to each root value
-        assert values.astype(np.float32).tolist() == np.float32(expected).tolist()
-        assert int(player.act(ranks)) == search["move"]
+    for position in golden("game2048")["boards"]:
+        if search := position["nneonneo"]["search"]:
+            ranks = np.array(position["board"]).reshape(4, 4)
+            expected = [-np.inf if value is None else value for value in search["values"]]
+            values = player.values(ranks) + 1e-6  # the program adds it to each root value
+            assert values.astype(np.float32).tolist() == np.float32(expected).tolist()
+            assert int(player.act(ranks)) == search["move"]
 
 
 def test_expectimax_to_the_end_gives_the_exact_values():
@@ -153,13 +146,6 @@ def test_depth_rules():
     # five distinct tiles: max(3, 5 - 2) below the root move, so four own moves
     by_rule = make("2048/expectimax", depth="distinct").values(many)
     assert by_rule.tolist() == make("2048/expectimax", depth=4, cutoff=1e-4).values(many).tolist()
-
-
-@pytest.mark.parametrize("size", [(3, 3), (5, 2)])
-def test_rewards_add_the_score_of_the_moves(size):
-    search = in_python("expectimax", "monotone-smooth", depth=2, rewards=True)
-    player = make("2048/expectimax", heuristic="monotone-smooth", depth=2, rewards=True)
-    assert_same(player, search, boards(*size, 1, seed=1)[0])
 
 
 def test_a_time_limit_ends_a_search_that_would_go_on():

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
@@ -181,22 +180,6 @@ def test_a_node_is_worth_the_terms_of_its_placements_and_its_board(h):
     assert cleared > 20
 
 
-@pytest.mark.slow
-def test_with_two_pieces_a_wide_beam_finds_what_the_full_search_finds():
-    """Not of each action, because nodes that are equal have one first placement."""
-    rules = {"placements": "reachable", "hold": False, "preview": 1, "cols": 5, "rows": 10, "randomizer": "uniform"}
-    full = make("tetris/two-tetrad", heuristic="bcts").with_rules(rules)
-    wide = make("tetris/beam", heuristic="bcts", width=5000, draws=0, **rules)
-    env = gym.make(ID, **rules)
-    observation, _ = env.reset(seed=2)
-    for _ in range(12):
-        values, all_values = wide.values(observation), full.values(observation)
-        assert values.max() == pytest.approx(all_values.max())
-        assert (values <= all_values + 1e-6).all()
-        observation, _, over, _, _ = env.step(int(wide.act(observation)))
-        assert not over
-
-
 def test_terms_of_locks_decide():
     """A T points down into a slot, by a T-spin double, if lines sent are worth much, and not if they cost much."""
     field = "/".join([*["....."] * 7, "##...", "#...#", "##.##"])
@@ -206,19 +189,6 @@ def test_terms_of_locks_decide():
         player = make("tetris/beam", heuristic=heuristic, draws=0, hold=False, preview=0, randomizer="uniform")
         assert (player.act(shown) == (2 * 5 + 1) * 14) == (worth > 0)
         assert abs(player.values(shown)[(2 * 5 + 1) * 14] - 4 * worth) < 100
-
-
-def test_values_are_those_of_legal_actions():
-    env = gym.make(ID, **MODERN)
-    observation, info = env.reset(seed=0)
-    player = make("tetris/beam", width=100, draws=2)
-    values = player.values(observation)
-    assert (np.isfinite(values) == (info["action_mask"] == 1)).all()
-    assert int(player.act(observation)) == values.argmax()
-    lost = observation | {"board": np.ones_like(observation["board"])}
-    lost["board"][:, 0] = 0
-    assert info["action_mask"].size > int(player.act(lost)) >= 0
-    assert (player.values(lost) == -np.inf).sum() > 0
 
 
 def test_bad_options():
