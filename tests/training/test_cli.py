@@ -150,14 +150,6 @@ def test_play_in_a_terminal_moves_by_keys_and_ends_by_q():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
-def test_play_in_a_terminal_asks_before_a_game_is_lost(tmp_path):
-    command = ["play", "--env-option", "rows=2", "--seed", "0", "--out", str(tmp_path / "mine.jsonl")]
-    printed, status = in_terminal(command, [b"wa", b"qwqq"])  # asked, played on, and asked again
-    assert status == 0
-    assert "holds 0 finished games" in printed
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals")
 def test_keys_that_are_not_of_the_game_do_nothing(monkeypatch):
     from tty import setcbreak
 

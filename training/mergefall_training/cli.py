@@ -144,10 +144,7 @@ def watch(
         fps: Moves shown per second; default: 8, of Tetris by keys 60.
         video: Write a video instead: a .mp4 or .gif file.
     """
-    from mergefall import __version__
-
     from mergefall_training.play import watching
-    from mergefall_training.play.records import Header
 
     if fps is not None and fps <= 0:
         raise ValueError(f"--fps {fps}: expected more than 0")
@@ -160,8 +157,7 @@ def watch(
             return watching.Show.recorded(path, seed)
         if seed is None:
             raise ValueError(f"--worst is for a file of recorded games; {path} is a player")
-        who_plays = {"player": who.player, "options": parse_options(who.option), "package": __version__}
-        return watching.Show.of(Header(**who_plays, **who.match(adversary).said()), seed)
+        return watching.Show.of(who.player, parse_options(who.option), who.match(adversary), seed)
 
     shows = [show_of(who, None if worst else seed)]
     if beside is not None:

@@ -116,19 +116,6 @@ def test_a_new_game_after_the_end_keeps_the_one_before(tmp_path, monkeypatch, ca
     assert verdicts[1].seed != 3
 
 
-def test_q_asks_before_a_game_that_is_not_over_is_lost(tmp_path, monkeypatch, clock):
-    out = tmp_path / "mine.jsonl"
-    script = pressing(monkeypatch, ["left", "q", "", "right", "q"], clock)
-    play(BY_KEYS, {}, 3, out=out)
-    lines = [lines for _, lines in script.shown]
-    asked = ["not over" in shown[-1] for shown in lines]
-    assert asked == [False, False, True, True, False, True]
-    assert "paused" in lines[2][0]
-    assert "paused" not in lines[1][0]
-    assert len(lines[3]) == len(lines[2])  # no time passes while it asks
-    assert len(out.read_text().splitlines()) == 1  # the header alone
-
-
 def test_a_finished_game_is_kept_if_ctrl_c_ends_the_session(tmp_path, monkeypatch):
     def read(timeout=None):
         if "game over" in script.shown[-1][1][0]:

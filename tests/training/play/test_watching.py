@@ -4,6 +4,7 @@ from functools import partial
 
 import gymnasium as gym
 import pytest
+from mergefall_baselines.player import recorded
 from mergefall_training import evaluate
 from mergefall_training.cli import main
 from mergefall_training.play.match import Match
@@ -19,7 +20,7 @@ OPTIONS = ["--env-option", "rows=2", "--env-option", "cols=3"]
 
 
 def of(player, seed=0):
-    return Show.of(Header(player=player, options={}, package="0", **Match.read(ENV, SMALL).said()), seed)
+    return Show.of(player, {}, Match.read(ENV, SMALL), seed)
 
 
 def test_two_games_go_on_until_both_are_over():
@@ -55,7 +56,8 @@ def test_plus_and_minus_change_the_speed():
 
 def test_games_by_keys_are_shown_as_fast_as_they_are_played():
     screen, env_id = Script(["", "q"]), "mergefall/TetrisKeys-v0"
-    watch([Show(Header(player="by hand", options={}, package="0", env_id=env_id), 0, None, [2, 0, 6])], screen, None)
+    header = Header(player="by hand", options={}, package="0", env_id=env_id)
+    watch([Show(header, 0, recorded([2, 0, 6]))], screen, None)
     assert screen.waited[0] == pytest.approx(1 / 60, abs=1e-3)
     assert screen.shown[0][0][0].startswith("lines 0  score 0  attack 0\n")
 
@@ -67,7 +69,7 @@ def test_a_file_beside_a_player_plays_the_same_seed(tmp_path, capsys):
     assert first == second
     rewritten(tmp_path / "games.jsonl", tmp_path / "wrong.jsonl", {"env_kwargs": {"rowz": 2}})
     with pytest.raises(ValueError, match="has no 'rowz'"):
-        Show.recorded(tmp_path / "wrong.jsonl", 0).environment("ansi")
+        Show.recorded(tmp_path / "wrong.jsonl", 0).header.make()
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imageio's reader leaves its pipes open
@@ -79,7 +81,7 @@ def test_two_games_are_filmed(tmp_path, capsys):
     moves = [int(line.rpartition("moves ")[2]) for line in capsys.readouterr().out.splitlines() if "moves " in line]
     frames = imageio.mimread(film, memtest=False)
     assert len(frames) == 1 + max(moves)
-    alone = of("2048/greedy").environment("rgb_array")
+    alone = of("2048/greedy").header.make(render_mode="rgb_array")
     alone.reset(seed=0)
     assert frames[0].shape[1] == 2 * alone.render().shape[1] + GAP
 
@@ -104,7 +106,7 @@ def test_a_window_draws_and_the_terminal_has_the_text(monkeypatch, capsys):
     import pygame
 
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    env = of("2048/random").environment("rgb_array")
+    env = of("2048/random").header.make(render_mode="rgb_array")
     env.reset(seed=0)
     with Window() as window:
         window.show([env.render(), env.render()], ["below"])

@@ -15,9 +15,10 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Self
 
 import gymnasium as gym
@@ -25,23 +26,23 @@ import numpy as np
 from mergefall import __version__, draw
 from mergefall.draw import PAGE, short_number
 from mergefall.env import ARROWS as ARROW_CODES
-from mergefall.games import game_of, games
+from mergefall.games import game_of
 from mergefall.imports import import_extra
+from mergefall.rules import GameRules
 from mergefall.text import action_names
 from mergefall.typing import Bytes, Dict, Options
-from mergefall_baselines import Player, make
-from mergefall_baselines.player import chosen_by, recorded, steps
+from mergefall_baselines import make
+from mergefall_baselines.player import Choose, chosen_by, recorded, steps
 from mergefall_baselines.registry import player_of
 from rich.console import Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from mergefall_training.files import check_folder
 from mergefall_training.play.advice import choices_of
 from mergefall_training.play.evaluation import SEEDS
-from mergefall_training.play.match import Match, environment
-from mergefall_training.play.records import RECORDED, Episode, Header, RecordFile, actions_of, played, read_records
+from mergefall_training.play.match import Match
+from mergefall_training.play.records import Episode, Header, RecordFile, actions_of, played, read_records
 from mergefall_training.play.workers import task
 from mergefall_training.progress import console, printable, progress_bar
 
@@ -53,12 +54,12 @@ NARROW = 26  # columns that text beside a board needs
 
 def side_by_side(pictures: Sequence[Bytes]) -> Bytes:
     """Pictures in a row, as one: uint8[height, width, 3]."""
-    widths = [picture.shape[1] for picture in pictures]
-    page = np.full((max(map(len, pictures)), sum(widths) + GAP * (len(widths) - 1), 3), PAGE, np.uint8)
-    for number, picture in enumerate(pictures):
-        left = sum(widths[:number]) + GAP * number
-        page[: len(picture), left : left + widths[number]] = picture
-    return page
+    pages = []
+    for picture in pictures:
+        page = np.full((max(map(len, pictures)), picture.shape[1] + GAP, 3), PAGE, np.uint8)
+        page[: len(picture), :-GAP] = picture
+        pages.append(page)
+    return np.hstack(pages)[:, :-GAP]
 
 
 class Terminal(ExitStack):
@@ -165,53 +166,43 @@ FASTER = 1.5  # what a press of + multiplies the speed by
 
 @dataclass(frozen=True)
 class Show:
-    """One game: `player` plays it, or if that is None its recorded `actions`."""
+    """One game, to be played once: who plays it, its seed, and its actions."""
 
     header: Header
     seed: int
-    player: Player | None = None
-    actions: Sequence[int] = ()
+    choose: Choose
 
     @classmethod
-    def of(cls, header: Header, seed: int) -> Show:
-        """The game that a header's player plays from a seed."""
-        player = make(header.player, **header.options)
-        match = Match.read(**header.said())
-        return cls(replace(header, **match.said()), seed, task(player, match).player)
+    def of(cls, player: str, options: Dict, match: Match, seed: int) -> Show:
+        """The game that a player plays from a seed."""
+        header = Header(player=player, options=options, package=__version__, **match.said())
+        return cls(header, seed, chosen_by(task(make(player, **options), match).player, seed))
 
     @classmethod
     def recorded(cls, path: Path, seed: int | None) -> Show:
-        """A recorded game; without a seed the one with the lowest result. The player plays if actions are missing."""
+        """A recorded game up to its last recorded action; without a seed the one with the lowest result."""
         header, episodes = read_records(path)
         of_seed = [episode for episode in episodes if seed in (None, episode.seed)]
         record = min(of_seed, key=lambda episode: episode.result, default=None)
         if record is None:
             seeds = f", from seeds {episodes[0].seed} to {episodes[-1].seed}" if episodes else ""
             raise ValueError(f"{path} has no game from seed {seed}; it has {len(episodes)} games{seeds}")
-        if record.length > RECORDED:
-            header.check_player()
-            return cls.of(header, record.seed)
-        return cls(header, record.seed, None, actions_of(record.actions, record.length).tolist())
-
-    def environment(self, render_mode: str) -> gym.Env[Any, Any]:
-        """The environment of the game, with its adversary."""
-        return self.header.make(render_mode=render_mode)
+        return cls(header, record.seed, recorded(actions_of(record.actions, record.length).tolist()))
 
     def moves(self, env: gym.Env[Any, Any]) -> Iterator[Dict]:
         """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
-        choose = recorded(self.actions) if self.player is None else chosen_by(self.player, self.seed)
-        for moves, step in enumerate(steps(env, self.seed, choose)):
+        for moves, step in enumerate(steps(env, self.seed, self.choose)):
             yield step.info | {"moves": moves}
 
     def status(self, info: Options) -> str:
         """Title, seed and figures in one line."""
-        return f"{self.header.title}, seed {self.seed}: {figures_of(info)}"
+        figures = figures_of(game_of(self.header.env_id), info)
+        return f"{self.header.title}, seed {self.seed}: {figures}, moves {info['moves']}"
 
 
-def figures_of(info: Options) -> str:
-    """The figures in an environment's `info` as text."""
-    names = (*dict.fromkeys(name for game in games().values() for name in game.figures), "moves")
-    return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in names if name in info)
+def figures_of(game: type[GameRules], info: Options) -> str:
+    """The figures of a game in its environment's `info` as text."""
+    return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in game.figures)
 
 
 def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[Dict]]:
@@ -227,7 +218,7 @@ def watch(shows: Sequence[Show], screen: Terminal, fps: float | None) -> None:
 
     `fps`: None: as the first game's `metadata["render_fps"]` says.
     """
-    envs = [show.environment(screen.render_mode) for show in shows]
+    envs = [show.header.make(render_mode=screen.render_mode) for show in shows]
     pace, infos, status = _pace(screen, fps or envs[0].metadata["render_fps"]), [], []
     with screen:
         for infos in together(shows, envs):
@@ -264,21 +255,19 @@ def film(shows: Sequence[Show], path: Path, fps: float | None) -> None:
     if path.suffix not in (".mp4", ".gif"):
         raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
     imageio: Any = import_extra("imageio.v2")
-    envs, infos = [show.environment("rgb_array") for show in shows], []
+    envs, infos = [show.header.make(render_mode="rgb_array") for show in shows], []
     rate: float = fps or envs[0].metadata["render_fps"]
     # libx264 needs even sizes; by default imageio scales to multiples of 16.
     style = {"fps": rate, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / rate, "loop": 0}
-    check_folder(path)
-    temporary = path.with_name(f".{path.stem}.part{path.suffix}")
-    try:
-        with imageio.get_writer(temporary, **style) as writer, progress_bar(f"{path.name}: pictures", None) as done:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=path.parent) as folder:
+        film = Path(folder, path.name)
+        with imageio.get_writer(film, **style) as writer, progress_bar(f"{path.name}: pictures", None) as done:
             for infos in together(shows, envs):
                 pictures: list[Any] = [env.render() for env in envs]
                 writer.append_data(side_by_side(pictures))
                 done(1 + max(info["moves"] for info in infos), "")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+        film.replace(path)
     status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
     print(printable("\n".join([*status, f"written to {path}"])))
 
@@ -309,7 +298,7 @@ class Session:
     def __init__(self, env_id: str, kwargs: Options, seed: int | None, adviser: str | Options | None = None) -> None:
         self.game = game_of(env_id)
         self.match = Match.read(env_id, kwargs)
-        self.env: Any = environment(self.match.env_id, self.match.env_kwargs, render_mode="ansi").unwrapped
+        self.env: Any = self.match.make(render_mode="ansi").unwrapped
         if self.game.name not in ADVISERS:
             there = "by hand play mergefall/TetrisKeys-v0, or as 'you' on a page of `mergefall report`"
             raise ValueError(f"{self.match.env_id} has no keys, because an action places a piece; {there}")
@@ -402,7 +391,7 @@ class Session:
 
     def lines(self) -> list[str]:
         """What is written below the picture: figures, a hint, and the keys."""
-        figures = f"{figures_of(self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
+        figures = f"{figures_of(self.game, self.step.info)}, moves {len(self.actions)}, seed {self.seed}"
         figures += "; paused" * bool(self._second and self._passed is None and not self.step.terminated)
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
         others = "P pauses, " * bool(self._second) + PLAYING
@@ -425,8 +414,7 @@ def play(
 ) -> None:
     """Play by hand until Q; the arguments are those of `mergefall play`.
 
-    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed. Before its
-    end, Q asks.
+    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed.
 
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
@@ -439,25 +427,16 @@ def play(
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
         opened.enter_context(screen)
-        going, asked = True, False
+        going = True
         try:
             while going:
-                asking = ["This game is not over, and would not be kept. Q again: quit; any other key: go on."] * asked
-                screen.show([session.env.render()], [*session.lines(), *asking])
-                for key in screen.read(None if asked else session.due()):
-                    over = session.step.terminated
-                    if file is not None and over and key == "r":
+                screen.show([session.env.render()], session.lines())
+                for key in screen.read(session.due()):
+                    if file is not None and session.step.terminated and key == "r":
                         file.append(session.record())
-                        while (seed := secrets.randbelow(SEEDS)) in file.episodes:
-                            pass
-                        session.begin(seed)
-                    elif file is not None and key == "q" and session.actions and not over and not asked:
-                        session.press("p")
-                        asked = True
-                        continue
+                        session.begin(max(file.episodes) + 1)  # of which the file has no game
                     elif not (going := session.press(key)):
                         break
-                    asked = False
                 session.pass_time()
         finally:  # Ctrl-C ends the session, too
             if file is not None and session.step.terminated:
