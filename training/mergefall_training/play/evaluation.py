@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, nullcontext
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, takewhile
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,7 @@ from mergefall_baselines.player import name_of_player
 from mergefall_baselines.registry import player_of
 
 from mergefall_training.play.match import Match
-from mergefall_training.play.records import (
-    Episode,
-    Game2048Episode,
-    Header,
-    RecordFile,
-    VersusEpisode,
-    code_of,
-    read_records,
-)
+from mergefall_training.play.records import Episode, Header, RecordFile, code_of, read_records
 from mergefall_training.play.statistics import (
     CONFIDENCE,
     Estimate,
@@ -135,7 +127,7 @@ class Evaluation:
     @property
     def headline(self) -> str:
         """The figure that players are compared by: score for 2048, lines for Tetris, wins with ``reward="goal"``."""
-        return self.by or ("wins" if _goal(self.header.env_kwargs) else self.game.headline)
+        return self.by or ("wins" if self.header.env_kwargs.get("reward") == "goal" else self.game.headline)
 
     @property
     def of_shares(self) -> bool:
@@ -147,8 +139,12 @@ class Evaluation:
         """The headline figure of each game: int64[episodes]; for wins 1 or 0; float64 for matches, a draw is a half."""
         if self.headline == "wins":
             return (self.max_tiles >= self.header.env_kwargs["goal"]).astype(np.int64)
-        found = np.array([getattr(episode, self.headline) for episode in self.episodes], dtype=np.int64)
+        found = self.figures(self.headline)
         return (found + 1) / 2 if self.of_shares else found
+
+    def figures(self, name: str) -> Array:
+        """A field of each episode: an array of integers, of floats for `seconds`."""
+        return np.array([getattr(episode, name) for episode in self.episodes])
 
     @property
     def deaths(self) -> int:
@@ -168,17 +164,17 @@ class Evaluation:
     @property
     def scores(self) -> Ints:
         """Final scores: int64[episodes]."""
-        return np.array([episode.score for episode in self.episodes], dtype=np.int64)
+        return self.figures("score")
 
     @property
     def max_tiles(self) -> Ints:
         """Largest tile of each game: int64[episodes]; empty for Tetris."""
-        return np.array([e.max_tile for e in self.episodes if isinstance(e, Game2048Episode)], dtype=np.int64)
+        return self.figures("max_tile") if "max_tile" in self.game.figures else np.empty(0, np.int64)
 
     @property
     def ms_per_move(self) -> float:
         """Wall time in milliseconds per action."""
-        return 1000 * sum(e.seconds for e in self.episodes) / sum(e.length for e in self.episodes)
+        return 1000 * float(self.figures("seconds").sum() / self.figures("length").sum())
 
     def tile_rate(self, tile: int) -> Estimate:
         """Share of games whose largest tile is at least ``tile``, with Wilson's 95 % interval."""
@@ -196,17 +192,14 @@ class Evaluation:
         """Of matches, the shares of wins, draws and losses, with Wilson's 95 % intervals."""
         if not self.game.matches:
             return {}
-        won = [episode.won for episode in self.episodes if isinstance(episode, VersusEpisode)]
+        won = self.figures("won").tolist()
         return {name: wilson(won.count(n), len(won)) for name, n in (("wins", 1), ("draws", 0), ("losses", -1))}
 
     def rates(self) -> dict[str, Estimate]:
         """Of games by keys, attack per piece and pieces per second of the game, with bootstrap 95 % intervals."""
         if not self.game.by_keys:
             return {}
-        attack, pieces, keys = (
-            np.array([getattr(episode, name) for episode in self.episodes], np.float64)
-            for name in ("attack", "pieces", "length")
-        )
+        attack, pieces, keys = map(self.figures, ("attack", "pieces", "length"))
         return {"attack/piece": rate(attack, pieces), "pieces/s": rate(pieces, keys / STEPS_PER_SECOND)}
 
     def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Estimate:
@@ -248,7 +241,7 @@ class Evaluation:
         common = self.seeds & other.seeds
         if not common:
             raise ValueError(f"{self.header.title} and {other.header.title} have no seed in common")
-        pair = [Evaluation(one.header, [e for e in one.episodes if e.seed in common]) for one in (self, other)]
+        pair = [replace(one, episodes=[e for e in one.episodes if e.seed in common]) for one in (self, other)]
         ours, theirs = pair[0].results, pair[1].results
         return Versus(
             len(common),
@@ -277,7 +270,7 @@ class Evaluation:
             median=None if self.censored or self.of_shares else bootstrap(np.median, self.results),
             iqm=None if self.censored or self.of_shares else bootstrap(interquartile_mean, self.results),
             tiles={2**rank: self.tile_rate(2**rank) for rank in range(3, largest.bit_length())},
-            moves_per_game=sum(getattr(e, self.game.turns) for e in self.episodes) / len(self.episodes),
+            moves_per_game=float(self.figures(self.game.turns).mean()),
             ms_per_move=self.ms_per_move,
             outcomes=self.outcomes(),
             rates=self.rates(),
@@ -338,7 +331,7 @@ def evaluate(
         match = Match.read(match, env_kwargs, max_episode_steps, adversary, max_pieces)
     job, header = task(player, match), _header(player, match, out)
     wanted = range(seed, seed + episodes)
-    count, ahead, note = 0, [], ""
+    count, note = 0, ""
     with nullcontext() if out is None else RecordFile(out, header) as records:
         finished: dict[int, Episode] = records.episodes if records else {}
         done = [finished[one] for one in wanted if one in finished]
@@ -350,10 +343,9 @@ def evaluate(
                     if records and episode.seed not in finished:
                         records.append(episode)
                     finished[episode.seed] = episode
-                    while len(ahead) < episodes and (following := finished.get(seed + len(ahead))):
-                        ahead.append(following)
-                        if (n := len(ahead)) == episodes or (n >= 8 and n & (n - 1) == 0):
-                            note = _note(Evaluation(header, ahead), episodes)
+                    if count == episodes or (count >= 8 and count & (count - 1) == 0):
+                        first = [finished[one] for one in takewhile(finished.__contains__, wanted)]
+                        note = _note(Evaluation(header, first), episodes) if first else ""
                     show(count, note)
         except KeyboardInterrupt as interrupt:
             if records:
@@ -377,13 +369,7 @@ def _header(player: Player, match: Match, out: Any) -> Header:
 
 def _note(first: Evaluation, episodes: int) -> str:
     """The mean of the games of the first seeds, for the progress bar: of all that are over, short ones are too many."""
-    count = (
-        first.deaths if first.game.memoryless else len(first.episodes)
-    )  # as `Evaluation.mean` where a cap ends games
-    of = "" if len(first.episodes) == episodes else f" of the first {len(first.episodes)}"
+    played = len(first.episodes)
+    count = first.deaths if first.game.memoryless else played  # as `Evaluation.mean` where a cap ends games
+    of = "" if played == episodes else f" of the first {played}"
     return f"mean {short(float(first.results.sum()) / count)}{of}" if count else ""
-
-
-def _goal(kwargs: Options) -> int | None:
-    """The tile that the reward is for, if it is for one."""
-    return kwargs["goal"] if kwargs.get("reward") == "goal" else None
