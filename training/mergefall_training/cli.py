@@ -520,7 +520,6 @@ def bench_text(
     batch: int | None = None,
     seed: int = 0,
     gap: tuple[float, float] = (0.0, 1.0),
-    afterstates: bool = False,
     judge: str | None = None,
     reference: Pairs = (),
     out: Path | None = None,
@@ -536,7 +535,6 @@ def bench_text(
         batch: The function takes a list of up to so many prompts and returns a list of answers; default: one prompt.
         seed: Seed of the puzzles.
         gap: Smallest and largest reward that the second-best move loses: the difficulty. Small gaps are hard.
-        afterstates: Show the boards that moves lead to.
         judge: Player whose values make the rewards: a name, or name and options in YAML, such as
             `{player: 2048/expectimax, depth: 3}`; default: perfect play on boards up to 2×3, else a strong player.
         reference: Player to compare with, as for `judge`; may be repeated; default: a few players of the game.
@@ -555,7 +553,6 @@ def bench_text(
         batch=batch,
         judge=None if judge is None else parsed("judge", judge),
         gap=gap,
-        afterstates=afterstates,
         seed=seed,
         references=[parsed("reference", player) for player in reference] or None,
         out=out,

@@ -76,20 +76,22 @@ def test_the_same_arguments_give_the_same_puzzles_as_json():
     assert first != list(islice(puzzles(ENV, SMALL, seed=4), 5))
 
 
-def test_train_and_test_share_no_position_turned_or_mirrored():
+def test_train_and_test_share_no_position_turned_or_mirrored(monkeypatch):
+    monkeypatch.setattr("mergefall_training.play.puzzles.LONGEST", 20)
     positions = {}
     for split in ("train", "test"):
-        found = puzzles(ENV, {"rows": 2, "cols": 3}, split=split, judge="2048/greedy", longest=20)
+        found = puzzles(ENV, {"rows": 2, "cols": 3}, split=split, judge="2048/greedy")
         boards = [from_text(puzzle.position) for puzzle in islice(found, 150)]
         positions[split] = {b[::v, ::h].tobytes() for b in boards for v in (1, -1) for h in (1, -1)}
     assert not positions["train"] & positions["test"]
 
 
-def test_train_and_test_of_tetris_share_no_position_mirrored():
+def test_train_and_test_of_tetris_share_no_position_mirrored(monkeypatch):
+    monkeypatch.setattr("mergefall_training.play.puzzles.LONGEST", 3)
     mirror, kwargs = str.maketrans("SZJL", "ZSLJ"), {"cols": 5, "rows": 5}
     positions = {}
     for split in ("train", "test"):
-        found = islice(puzzles(TETRIS, kwargs, split=split, judge="tetris/bcts", longest=3), 150)
+        found = islice(puzzles(TETRIS, kwargs, split=split, judge="tetris/bcts"), 150)
         positions[split] = {puzzle.position for puzzle in found}
     images = set()
     for position in positions["train"]:
@@ -107,8 +109,9 @@ def test_difficulty_is_the_gap_to_the_second_best_move():
             assert low <= 1 - second == puzzle.gap <= high
 
 
-def test_puzzles_of_tetris():
-    found = puzzles(TETRIS, {"cols": 5, "rows": 8}, judge={"player": "tetris/greedy", "heuristic": "bcts"}, longest=30)
+def test_puzzles_of_tetris(monkeypatch):
+    monkeypatch.setattr("mergefall_training.play.puzzles.LONGEST", 30)
+    found = puzzles(TETRIS, {"cols": 5, "rows": 8}, judge={"player": "tetris/greedy", "heuristic": "bcts"})
     for puzzle in islice(found, 5):
         best = puzzle.names[puzzle.rewards.index(1.0)]
         assert reward(puzzle, f"<answer>{best}</answer>") == 1
@@ -130,25 +133,11 @@ def test_a_gap_that_no_position_has_is_said(monkeypatch):
         next(puzzles(ENV, SMALL, gap=(0.9999, 0.99999)))
 
 
-@pytest.mark.parametrize("longest", [5, 300])
-def test_prompts_show_afterstates_if_asked(longest):
-    """Also of positions in games that ended before the move at which a position was to be drawn."""
-    for puzzle in islice(puzzles(ENV, SMALL, afterstates=True, longest=longest), 8):
-        board = reference.from_text(puzzle.position)
-        for action, name in enumerate(puzzle.names):
-            after, _, legal = reference.move(board, action)
-            assert (f"After {name}:\n" in puzzle.prompt) == legal
-            if legal:
-                shown = puzzle.prompt.split(f"After {name}:\n")[1].split("\n")[:2]
-                assert [row.split() for row in shown] == [row.split() for row in reference.to_text(after).split("/")]
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"split": "dev"}, "split is 'dev'"),
         ({"gap": (1, 0)}, "smaller end first"),
-        ({"longest": -1}, "longest is -1"),
     ],
 )
 def test_wrong_arguments_are_said(wrong, message):

@@ -31,6 +31,7 @@ from mergefall_training.play.match import Match, environment
 from mergefall_training.play.workers import Task, task
 
 TEST_SHARE = 8  # one position in so many is for tests
+LONGEST = 300  # moves before a position
 RANDOM_MOVES = 0.1  # share of the moves before a position
 PATIENCE = 1_000  # positions in a row without a puzzle
 SOLVED_AT_ONCE = 6  # cells
@@ -87,8 +88,6 @@ def puzzles(
     judge: Any = None,
     split: Literal["train", "test"] = "train",
     gap: tuple[float, float] = (0.0, 1.0),
-    longest: int = 300,
-    afterstates: bool = False,
     seed: int = 0,
 ) -> Iterator[Puzzle]:
     """Endless puzzles of one environment.
@@ -102,10 +101,8 @@ def puzzles(
             The judge also plays up to the positions, but for one move in ten, which is random.
         split: `train` or `test`. No position is in both, nor turned or mirrored, whatever the seeds (`split_of`).
         gap: smallest and largest `gap` of a puzzle.
-        longest: the number of moves before a position is drawn from 0 up to this; in a game that ends before, from 0 up
-            to its end.
-        afterstates: whether prompts show the boards that moves lead to.
-        seed: of the positions.
+        seed: of the positions. The number of moves before one is drawn from 0 up to `LONGEST`; in a game that ends
+            before, from 0 up to its end.
 
     Raises ValueError for wrong arguments, and if none of 1,000 positions in a row (`test`: 8,000) is such a puzzle.
 
@@ -117,7 +114,6 @@ def puzzles(
     """
     choice("split", split, SPLITS)
     integer("seed", seed, 0)
-    integer("longest", longest, 0)
     if not isinstance(gap, tuple | list) or len(gap) != 2:
         raise ValueError(f"gap is {gap!r}; expected the smallest and the largest")
     low, high = (number("gap", end, 0, 1) for end in gap)
@@ -126,7 +122,7 @@ def puzzles(
     in_words(game_of(env_id))
     match = Match.read(env_id, env_kwargs)
     judging = task(default_judge(env_id, match.env_kwargs) if judge is None else judge, match)
-    return _drawn(judging, split, (low, high), longest, afterstates, seed)
+    return _drawn(judging, split, (low, high), seed)
 
 
 def default_judge(env_id: str, env_kwargs: Options) -> Dict:
@@ -141,12 +137,9 @@ def default_judge(env_id: str, env_kwargs: Options) -> Dict:
     return {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 2}
 
 
-def _drawn(
-    judging: Task, split: str, gap: tuple[float, float], longest: int, afterstates: bool, seed: int
-) -> Iterator[Puzzle]:
-    judge, env_id, env = judging.player, judging.match.env_id, judging.match.make()
-    rules = env.unwrapped.rules
-    names, refused = action_names(rules), 0
+def _drawn(judging: Task, split: str, gap: tuple[float, float], seed: int) -> Iterator[Puzzle]:
+    judge, match, env = judging.player, judging.match, judging.match.make()
+    rules, refused = env.unwrapped.rules, 0
     for attempt in itertools.count():
         if refused == PATIENCE * (TEST_SHARE if split == "test" else 1):
             raise ValueError(
@@ -154,7 +147,7 @@ def _drawn(
             )
         refused += 1
         rng = np.random.default_rng([seed, attempt])
-        step = _position(env, judge, attempt, longest, rng)
+        step = _position(env, judge, attempt, rng)
         observation, mask = step.observation, step.info["action_mask"]
         if split_of(observation, rules) != split:
             continue
@@ -163,14 +156,20 @@ def _drawn(
         lost = float(1 - second[0]) if len(second) else 0.0
         if rewards.any() and len(second) and gap[0] <= lost <= gap[1]:  # where all moves lose, none is best
             refused = 0
-            question = prompt(observation, rules, mask, env.unwrapped.afterstates()[0] if afterstates else None)
-            name, where = f"{env_id} {split} {seed}.{attempt}", position(observation, rules)
             yield Puzzle(
-                name, env_id, judging.match.env_kwargs, where, question, mask.tolist(), rewards.tolist(), names, lost
+                id=f"{match.env_id} {split} {seed}.{attempt}",
+                env_id=match.env_id,
+                env_kwargs=match.env_kwargs,
+                position=position(observation, rules),
+                prompt=prompt(observation, rules, mask),
+                mask=mask.tolist(),
+                rewards=rewards.tolist(),
+                names=action_names(rules),
+                gap=lost,
             )
 
 
-def _position(env: Any, judge: Player, seed: int, longest: int, rng: np.random.Generator) -> Step:
+def _position(env: Any, judge: Player, seed: int, rng: np.random.Generator) -> Step:
     """Play up to a position; if the game ends before, to a random one of the game."""
     guided = chosen_by(judge, seed)
 
@@ -179,17 +178,15 @@ def _position(env: Any, judge: Player, seed: int, longest: int, rng: np.random.G
         return int(rng.choice(np.flatnonzero(step.info["action_mask"]))) if rng.random() < RANDOM_MOVES else action
 
     game = steps(env, int(rng.integers(SEEDS)), choose)
-    last = int(rng.integers(longest + 1))
-    kept, before = Step(None, {}), None
+    last, kept = int(rng.integers(LONGEST + 1)), Step(None, {})
     for moves, step in enumerate(game):
         if step.terminated:
-            env.unwrapped.restore_state(before)
-            return kept
+            break
         if moves == last:
             return step
         if rng.integers(moves + 1) == 0:  # each position of the game with the same probability
-            kept, before = step, env.unwrapped.clone_state()
-    raise AssertionError("a game has an end")
+            kept = step
+    return kept
 
 
 def split_of(observation: Observation, rules: Any) -> str:

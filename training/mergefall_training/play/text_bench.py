@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from itertools import islice
+from itertools import compress, islice
+from statistics import fmean
 from typing import Any
 
 import mergefall
@@ -41,7 +43,6 @@ def bench_text(
     batch: int | None = None,
     judge: Any = None,
     gap: tuple[float, float] = (0.0, 1.0),
-    afterstates: bool = False,
     seed: int = 0,
     references: Sequence[Any] | None = None,
     out: FilePath | None = None,
@@ -52,7 +53,7 @@ def bench_text(
     Args:
         function: takes a prompt and returns an answer, both text. A prompt is the rules, an empty line, and a puzzle's
             prompt.
-        env_id, env_kwargs, judge, gap, afterstates, seed: the puzzles, as in `puzzles`.
+        env_id, env_kwargs, judge, gap, seed: the puzzles, as in `puzzles`.
         count: number of puzzles.
         batch: `function` takes a list of up to so many prompts and returns a list of answers; default: one prompt.
         references: players to compare with: names, mappings of `player` and options, or players; default: a few of the
@@ -71,7 +72,7 @@ def bench_text(
     integer("count", count, 1)
     kwargs = dict(env_kwargs or {})
     judge = player_of(default_judge(env_id, kwargs) if judge is None else judge, "judge")
-    endless = puzzles(env_id, kwargs, judge=judge, split="test", gap=gap, afterstates=afterstates, seed=seed)
+    endless = puzzles(env_id, kwargs, judge=judge, split="test", gap=gap, seed=seed)
     tests = list(islice(endless, count))
     lines = [_random(tests)]
     # First, because a wrong name must not be found after a costly model has answered.
@@ -89,7 +90,6 @@ def bench_text(
         "env_kwargs": kwargs,
         "judge": title(judge.name, judge.options),
         "gap": list(gap),
-        "afterstates": afterstates,
         "seed": seed,
         "code": code_of(function),
     }
@@ -149,22 +149,18 @@ def _answers(
 
 def _line(name: str, tests: Sequence[Puzzle], answers: Sequence[str]) -> dict[str, Cell]:
     verdicts, rewards = zip(*(judged(*pair) for pair in zip(tests, answers, strict=True)), strict=True)
-    kinds = [str(verdict.kind) for verdict in verdicts]
-    shares = {kind: kinds.count(kind) / len(tests) for kind in KINDS}
-    return _cells(name, list(rewards), sum(reward == 1 for reward in rewards), shares)
+    kinds = Counter(str(verdict.kind) for verdict in verdicts)
+    return _cells(name, rewards, rewards.count(1), kinds)
 
 
 def _random(tests: Sequence[Puzzle]) -> dict[str, Cell]:
     """What uniformly random legal moves are expected to earn."""
-    legal = [[r for r, legal in zip(puzzle.rewards, puzzle.mask, strict=True) if legal] for puzzle in tests]
-    best = sum(rewards.count(1.0) / len(rewards) for rewards in legal)
-    return _cells("random (expected)", [sum(one) / len(one) for one in legal], best, {"legal": 1.0})
+    legal = [list(compress(puzzle.rewards, puzzle.mask)) for puzzle in tests]
+    best = sum(rewards.count(1) / len(rewards) for rewards in legal)
+    return _cells("random (expected)", list(map(fmean, legal)), best, Counter(legal=len(tests)))
 
 
-def _cells(name: str, rewards: list[float], best: float, kinds: Mapping[str, float]) -> dict[str, Cell]:
-    return {
-        "player": name,
-        "mean reward": bootstrap(np.mean, rewards),
-        "best move": wilson(best, len(rewards)),
-        **{kind: percent(kinds.get(kind, 0.0)) for kind in KINDS},
-    }
+def _cells(name: str, rewards: Sequence[float], best: float, kinds: Counter[str]) -> dict[str, Cell]:
+    n = len(rewards)
+    cells: dict[str, Cell] = {"player": name, "mean reward": bootstrap(np.mean, rewards), "best move": wilson(best, n)}
+    return cells | {kind: percent(kinds[kind] / n) for kind in KINDS}
