@@ -211,7 +211,7 @@ def test_a_player_of_ones_own():
 def given(state, memory, values, settings):
     """Every action is worth what the settings say, an illegal one too if they say so."""
     worth, also_illegal = settings
-    mask = rules.legal_mask(rules.cells_in(state), 4, 4)
+    mask = rules.legal_mask(*rules.board_in(state))
     for action in range(4):
         values[action] = worth[action] if also_illegal or mask >> action & 1 else -np.inf
     return pick(values, np.arange(4))

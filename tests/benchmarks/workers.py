@@ -254,8 +254,8 @@ def rules():
             stream, bits = next_bits(stream)
             action = picks[mask, np.uint64(below(bits, 12))]
             stream, bits = next_bits(stream)
-            board, _ = packed.move(board, action, lines)
-            board = packed.add_tile(board, bits)
+            slid, _ = packed.slide_one_way(packed.turned(board, action), action, lines)
+            board = packed.add_tile(packed.turned(slid, action), bits)
             mask = packed.legal_mask(board)
         return stream
 

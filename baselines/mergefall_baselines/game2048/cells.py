@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-from mergefall.game2048.board import cells_in, legal_mask, move_cells
+from mergefall.game2048.board import board_in, legal_mask, move_cells
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
@@ -88,7 +88,7 @@ def cells_kernel(shape: SearchKind, opponent: str) -> Kernel:
     @kernel
     def decide_by_cells(state, memory, values, settings):
         contexts, order = settings
-        c, cells = contexts[0], cells_in(state)
+        c, cells = contexts[0], board_in(state)[0]
         left = own_moves(cells, c.depth) - 1
         after = borrow(c.cells + np.uint64(left * cells.size), np.uint8, cells.size)
         for action in range(4):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from mergefall.game2048.board import CELLS, cells_of, flat_cells, legal_mask, move_cells, put_tile, shape_of
+from mergefall.game2048.board import CELLS, board_in, cells_of, legal_mask, move_cells, put_tile
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel, Words
 
@@ -31,8 +31,7 @@ class Settings(NamedTuple):
 def advance(state, action, bits, after, game):
     """Move and put the new tile; see `tree.tree_kernels`."""
     after[:] = state
-    rows, cols, _ = shape_of(after)
-    cells = flat_cells(after, rows, cols)
+    cells, rows, cols = board_in(after)
     gain = move_cells(cells, rows, cols, action)
     reward = np.log2(1.0 + gain) if game.log2 else np.float64(gain)
     return put_tile(cells, bits), game.rewards * reward, False
@@ -40,8 +39,7 @@ def advance(state, action, bits, after, game):
 
 @kernel
 def is_legal(state, action, game):
-    rows, cols, _ = shape_of(state)
-    return legal_mask(flat_cells(state, rows, cols), rows, cols) >> action & 1 == 1
+    return legal_mask(*board_in(state)) >> action & 1 == 1
 
 
 @cache

@@ -69,8 +69,7 @@ def _entry(signature: Any, bounded: bool) -> Kernel:
     @kernel
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
-        rows, cols, _ = board.shape_of(state)
-        if bounded and not fits(board.flat_cells(state, rows, cols), rows, cols, MARGIN):
+        if bounded and not fits(*board.board_in(state), MARGIN):
             return OUTGROWN
         decide, own = settings_at(settings, settings_type)
         action = call(decide, decide_type, (state, memory, values, own))

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.checks import array, boolean, choice, integer, number
 from mergefall.game2048 import packed
-from mergefall.game2048.board import cells_in
+from mergefall.game2048.board import board_in
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
@@ -145,7 +145,7 @@ def deciding(shape: SearchKind, worth: Kernel) -> Kernel:
     @kernel
     def decide(state, memory, values, settings):
         contexts, order = settings
-        c, cells, best = contexts[0], cells_in(state), -np.inf
+        c, cells, best = contexts[0], board_in(state)[0], -np.inf
         board, left = pack(cells, c.rows, c.cols), own_moves(cells, c.depth) - 1
         slid = slide(board, c)
         for action in order:

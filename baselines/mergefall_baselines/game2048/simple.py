@@ -21,8 +21,7 @@ U = np.uint64
 @kernel
 def choose_any(state, memory, values, settings):
     """Draw a legal move; each is worth 0."""
-    rows, cols, _ = board.shape_of(state)
-    mask = board.legal_mask(board.flat_cells(state, rows, cols), rows, cols)
+    mask = board.legal_mask(*board.board_in(state))
     for action in range(4):
         values[action] = 0.0 if mask >> action & 1 else -np.inf
     return any_bit(memory, mask) if mask else 0
@@ -32,8 +31,7 @@ def choose_any(state, memory, values, settings):
 def value_by_games(state, memory, values, settings):
     """Each legal move is worth the mean score of random games that begin with it."""
     games, order, trial = settings
-    rows, cols, _ = board.shape_of(state)
-    mask = board.legal_mask(board.flat_cells(state, rows, cols), rows, cols)
+    mask = board.legal_mask(*board.board_in(state))
     for action in range(4):
         values[action] = -np.inf
         if not mask >> action & 1:

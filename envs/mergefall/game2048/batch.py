@@ -64,16 +64,15 @@ def payment(score, top, goal, paid):
 
 
 @kernel
-def _step_block(states, actions, first, count, lines, s):
+def _step_block(states, first, count, lines, s):
     """Step `count` ≤ BLOCK games from `first` on in the scratch `s` uint64[SCRATCH]; the states stay as they are.
 
-    The results of games that are not `packed.all_below_15` are meaningless.
+    `s` holds the actions. The results of games that are not `packed.all_below_15` are meaningless.
     """
     for j in range(U(0), count):
         i = first + j
         s[UPPER + j], s[LOWER + j] = states[i, core.CELLS], states[i, core.CELLS + 1]
         s[STREAM + j], s[SHAPE + j] = states[i, core.STREAM], states[i, core.SHAPE]
-        s[ACTION + j] = U(actions[i])
     for j in range(U(0), count):
         board = packed.from_words(s[UPPER + j], s[LOWER + j])
         s[BOARD + j], s[ROWS + j] = board, packed.turned(board, s[ACTION + j])
@@ -86,21 +85,39 @@ def _step_block(states, actions, first, count, lines, s):
         onward, bits = next_bits(stream)
         board = packed.choose(legal, packed.add_tile(after, bits), board)
         s[STREAM + j] = packed.choose(legal, onward, stream)
-        s[UPPER + j], s[LOWER + j] = packed.to_words(board)
+        s[UPPER + j], s[LOWER + j] = packed.widen(board), packed.widen(board >> U(32))
         mask, over, top = packed.status(board, core.goal_of(s[SHAPE + j]))
         s[STATUS + j] = U(mask) | legal << U(4) | U(over) << U(5) | U(top) << U(8)
 
 
 @kernel(inline="always")
-def _take_over(states, i, s, j):
-    """Write the block's `j`th game, after its step, to the state of game `i`: (legal, score, mask, over, top)."""
-    gain, status = s[GAIN + j], np.int64(s[STATUS + j])
-    states[i, core.STREAM] = s[STREAM + j]
-    states[i, core.SCORE] += gain
-    states[i, core.ILLEGAL] = packed.choose(U(status >> 4 & 1), U(0), states[i, core.ILLEGAL] + U(1))
-    states[i, core.STEPS] += U(1)
-    states[i, core.CELLS], states[i, core.CELLS + 1] = s[UPPER + j], s[LOWER + j]
-    return status & 16 != 0, np.int64(gain), status & core.ALL_ACTIONS, status & 32 != 0, status >> 8
+def _finish(states, i, four_by_four, s, j):
+    """Write the block's `j`th game, after its step, to the state of game `i`, or play `board.step` where it must.
+
+    Returns (whether the action was legal, its score, action mask, whether the game is over, largest rank).
+    """
+    if four_by_four and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
+        gain, status = np.int64(s[GAIN + j]), np.int64(s[STATUS + j])
+        states[i, core.STREAM] = s[STREAM + j]
+        states[i, core.SCORE] += s[GAIN + j]
+        states[i, core.ILLEGAL] = packed.choose(U(status >> 4 & 1), U(0), states[i, core.ILLEGAL] + U(1))
+        states[i, core.STEPS] += U(1)
+        states[i, core.CELLS], states[i, core.CELLS + 1] = s[UPPER + j], s[LOWER + j]
+        legal, mask, over, top = status & 16 != 0, status & core.ALL_ACTIONS, status & 32 != 0, status >> 8
+    else:
+        gain, mask, over, top = core.step(states[i], np.int64(s[ACTION + j]))
+        legal, gain = gain >= 0, max(gain, 0)
+    return legal, gain, mask, over, top
+
+
+@kernel
+def step_one(states, action, lines, s):
+    """Step the one game of a batch: what `_finish` returns; `lines` and `s` as for `_step_block`, or no lines."""
+    states, lines, s = unowned((states, lines, s))
+    s[ACTION] = U(action)
+    if lines.size:
+        _step_block(states, U(0), U(1), lines, s)
+    return _finish(states, U(0), lines.size > 0, s, U(0))
 
 
 # -- all games ---------------------------------------------------------------------------------------------------------
@@ -136,19 +153,18 @@ def step(first, end, states, actions, fresh, pool, rules, out):
     scratch = np.empty(SCRATCH, np.uint64)
     for start in range(U(first), U(end), BLOCK):  # unsigned, so that no index is looked at for being negative
         count = min(BLOCK, U(end) - start)
+        for j in range(U(0), count):
+            scratch[ACTION + j] = U(actions[start + j])
         if four_by_four:
-            _step_block(states, actions, start, count, lines, scratch)
+            _step_block(states, start, count, lines, scratch)
         for j in range(U(0), count):
             i = start + j
             if fresh[i]:
                 packed.begin(states, i, pool, True)
                 mask, _, top = core.observe(states[i])
                 legal, gain, over = True, 0, False
-            elif four_by_four and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
-                legal, gain, mask, over, top = _take_over(states, i, scratch, j)
             else:
-                gain, mask, over, top = core.step(states[i], actions[i])
-                legal, gain = gain >= 0, max(gain, 0)
+                legal, gain, mask, over, top = _finish(states, i, four_by_four, scratch, j)
             reward = payment(gain, top, core.goal_of(states[i, core.SHAPE]), paid)
             stuck = np.int64(states[i, core.ILLEGAL]) >= illegal_limit
             capped = (max_steps > 0) & (np.int64(states[i, core.STEPS]) >= max_steps)
@@ -187,12 +203,11 @@ def observe(states, masks, over):
 def afterstates(states, paid, boards, rewards, legal):
     """Write the afterstates of n games, uint8[n, 4, rows·cols], the rewards float64[n, 4] and what is legal."""
     for i in range(len(states)):
-        rows, cols, goal = core.shape_of(states[i])
-        cells = core.flat_cells(states[i], rows, cols)
+        cells, rows, cols = core.board_in(states[i])
         for action in range(4):
             for k in range(cells.size):
                 boards[i, action, k] = cells[k]
             gain = core.move_cells(boards[i, action], rows, cols, action)
             legal[i, action], rewards[i, action] = gain >= 0, 0.0
             if gain >= 0:
-                rewards[i, action] = payment(gain, boards[i, action].max(), goal, paid)
+                rewards[i, action] = payment(gain, boards[i, action].max(), core.goal_of(states[i, core.SHAPE]), paid)

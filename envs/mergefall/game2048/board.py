@@ -142,23 +142,11 @@ def goal_of(shape):
 
 
 @kernel(inline="always")
-def shape_of(state):
-    """(rows, cols, goal rank) of a state."""
+def board_in(state):
+    """(the ranks of a state uint64[words] as a view uint8[rows·cols], rows, cols)."""
     shape = np.int64(state[SHAPE])
-    return shape & 255, shape >> COLS_SHIFT & 255, shape >> GOAL_SHIFT
-
-
-@kernel
-def flat_cells(state, rows, cols):
-    """The ranks of a state uint64[words] as a view uint8[rows·cols]."""
-    return state[CELLS:].view(np.uint8)[: rows * cols]
-
-
-@kernel
-def cells_in(state):
-    """`flat_cells` of a state, which knows its size."""
-    rows, cols, _ = shape_of(state)
-    return flat_cells(state, rows, cols)
+    rows, cols = shape & 255, shape >> COLS_SHIFT & 255
+    return state[CELLS:].view(np.uint8)[: rows * cols], rows, cols
 
 
 @kernel
@@ -174,20 +162,8 @@ def status(cells, rows, cols, goal):
 
 @kernel
 def observe(state):
-    rows, cols, goal = shape_of(state)
-    return status(flat_cells(state, rows, cols), rows, cols, goal)
-
-
-@kernel
-def start(state):
-    """Begin a game with two random tiles."""
-    rows, cols, _ = shape_of(state)
-    cells = flat_cells(state, rows, cols)
-    state[SCORE] = state[ILLEGAL] = state[STEPS] = U(0)
-    for i in range(cells.size):
-        cells[i] = 0
-    put_tile(cells, draw(state))
-    put_tile(cells, draw(state))
+    cells, rows, cols = board_in(state)
+    return status(cells, rows, cols, goal_of(state[SHAPE]))
 
 
 @kernel
@@ -196,19 +172,14 @@ def begin(state, starts, drawn):
 
     Without any, and on an empty one, it begins with two random tiles.
     """
-    rows, cols, _ = shape_of(state)
-    row, empty = 0, True
-    if drawn and len(starts):
-        row = below(draw(state), len(starts))
-    for i in range(rows * cols if len(starts) else 0):
-        empty &= starts[row, i] == 0
-    if empty:
-        start(state)
-        return
-    state[SCORE] = state[ILLEGAL] = state[STEPS] = U(0)
-    cells = flat_cells(state, rows, cols)
+    cells, _, _ = board_in(state)
+    row, empty = below(draw(state), len(starts)) if drawn and len(starts) else 0, True
     for i in range(cells.size):
-        cells[i] = starts[row, i]
+        cells[i] = starts[row, i] if len(starts) else 0
+        empty &= cells[i] == 0
+    for _ in range(2 if empty else 0):
+        put_tile(cells, draw(state))
+    state[SCORE] = state[ILLEGAL] = state[STEPS] = U(0)
 
 
 @kernel
@@ -217,8 +188,7 @@ def step(state, action):
 
     The score of an illegal action is -1. It changes only the counts of steps and of illegal actions in a row.
     """
-    rows, cols, goal = shape_of(state)
-    cells = flat_cells(state, rows, cols)
+    cells, rows, cols = board_in(state)
     gain = move_cells(cells, rows, cols, action)
     state[STEPS] += U(1)
     if gain < 0:
@@ -227,5 +197,5 @@ def step(state, action):
         state[ILLEGAL] = U(0)
         state[SCORE] += U(gain)
         put_tile(cells, draw(state))
-    mask, over, top = status(cells, rows, cols, goal)
+    mask, over, top = status(cells, rows, cols, goal_of(state[SHAPE]))
     return gain, mask, over, top

@@ -1,13 +1,12 @@
-"""The single 2048 environment: a thin shell over the rules in `board.py` and `packed.py`."""
+"""The single 2048 environment: a thin shell over the rules in `board.py` and `batch.py`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from mergefall.env import ARROWS, GameEnv
+from mergefall.game2048 import batch, packed
 from mergefall.game2048 import board as core
-from mergefall.game2048 import packed
-from mergefall.game2048.batch import payment
 from mergefall.game2048.board import ILLEGAL, SCORE
 from mergefall.game2048.render import Canvas
 from mergefall.game2048.rules import Rules
@@ -116,13 +115,13 @@ class Game2048Env(GameEnv):
 
     title = "2048 · mergefall"
     rules_type, canvas_type = Rules, Canvas
-    derived = "_cells", "_numbers", "_lines", "_advance", "_pays_score"
+    derived = "_cells", "_numbers", "_scratch", "_advance", "_pays_score"
 
     def _bind(self) -> None:
         self._cells = core.cells_of(self._states[0], self.rules.rows, self.rules.cols)
         self._numbers = memoryview(self._states[0])  # pyright: ignore[reportArgumentType]
-        self._lines = packed.lines_for(self.rules.rows, self.rules.cols)
-        self._advance = direct(packed.step, self._states, 0, 0, self._lines)
+        self._scratch = packed.lines_for(self.rules.rows, self.rules.cols), np.empty(batch.SCRATCH, np.uint64)
+        self._advance = direct(batch.step_one, self._states, 0, *self._scratch)
         self._pays_score = self.rules.reward == "score"
 
     def _look(self) -> tuple[Bytes, Info]:
@@ -131,13 +130,12 @@ class Game2048Env(GameEnv):
         return self._cells.copy(), info
 
     def _play(self, action: int) -> tuple[Bytes, float, bool, bool, Info]:
-        gain, mask, over, top = self._advance(self._states, 0, action, self._lines)
-        legal = gain >= 0
+        legal, gain, mask, over, top = self._advance(self._states, action, *self._scratch)
         info = {"action_mask": _MASKS[mask](), "score": self._numbers[SCORE], "max_tile": _TILES[top], "legal": legal}
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
-        reward = float(gain) if legal else 0.0
+        reward = float(gain)
         if not self._pays_score:
-            reward = payment(max(gain, 0), top, self.rules.goal_rank, self.rules.reward_index)
+            reward = batch.payment(gain, top, self.rules.goal_rank, self.rules.reward_index)
         return self._cells.copy(), reward, over, truncated, info
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:

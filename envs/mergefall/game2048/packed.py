@@ -10,9 +10,9 @@ Lines are slid by a table with one entry for each of the 65536 lines, built from
 
     bits 0-15 towards the first cell, 16-31 towards the last, 32-61 score, 62 / 63 whether the line changes so
 
-Searches move with `moves`, which gives all four afterstates of boards up to 4×4. Environments play with `step`, which
-takes one action on the usual 4×4 board, without loops and without branches that depend on the tiles. Both are tested
-against `board.py`.
+Searches move with `moves`, which gives all four afterstates of boards up to 4×4. Environments (`batch.py`) play one
+action on the usual 4×4 board, without loops and without branches that depend on the tiles. Both are tested against
+`board.py`.
 """
 
 from __future__ import annotations
@@ -109,16 +109,10 @@ def line_table(length: int) -> Words:
 
 
 @kernel
-def filled(board):
-    """One bit (the lowest of its four) for each tile."""
-    board |= board >> U(1)
-    return (board | board >> U(2)) & LOW_BITS
-
-
-@kernel
 def empties(board):
     """One bit (the lowest of its four) for each zero cell of the whole 4×4 word."""
-    return ~filled(board) & LOW_BITS
+    board |= board >> U(1)
+    return ~(board | board >> U(2)) & LOW_BITS
 
 
 @kernel
@@ -232,18 +226,11 @@ def slide_one_way(rows, action, lines):
     return slid, (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
 
 
-@kernel(inline="always")
-def move(board, action, lines):
-    """(afterstate of one action, score): four look-ups. An illegal action returns the board unchanged."""
-    slid, gain = slide_one_way(turned(board, action), action, lines)
-    return turned(slid, action), np.int64(gain)
-
-
 @kernel
 def legal_mask(board):
     """The legal actions of a 4×4 board as bits 0 to 3, from its cells and their shifted neighbours."""
-    tiles = filled(board)
-    empty = ~tiles & LOW_BITS
+    empty = empties(board)
+    tiles = empty ^ LOW_BITS
     equal_right = empties(board ^ board >> U(4)) & tiles & HAS_RIGHT
     equal_below = empties(board ^ board >> U(16)) & tiles & HAS_BELOW
     left = (empty & tiles >> U(4) & HAS_RIGHT) | equal_right
@@ -295,7 +282,7 @@ def add_tile(board, bits):
 
 @kernel
 def two_tiles(stream):
-    """(the next state of the random stream, a 4×4 board with two tiles), as `board.start` draws them."""
+    """(the next state of the random stream, a 4×4 board with two tiles), as `board.begin` draws them."""
     stream, bits = next_bits(stream)
     board = U(core.new_rank(bits)) << (bits >> U(60) << U(2))
     stream, bits = next_bits(stream)
@@ -330,12 +317,12 @@ def squeeze(word):
 
 @kernel
 def widen(half):
-    """The inverse of `squeeze`: eight nibbles as eight bytes.
+    """The inverse of `squeeze`: the lowest eight nibbles as eight bytes.
 
     >>> hex(widen.py_func(np.uint64(0x12345678)))
     '0x102030405060708'
     """
-    half = (half | half << U(16)) & U(0x0000FFFF0000FFFF)
+    half = (half & LOWER_HALF | half << U(16)) & U(0x0000FFFF0000FFFF)
     half = (half | half << U(8)) & U(0x00FF00FF00FF00FF)
     return (half | half << U(4)) & NIBBLE_PER_BYTE
 
@@ -346,55 +333,15 @@ def from_words(upper, lower):
     return squeeze(upper) | squeeze(lower) << U(32)
 
 
-@kernel(inline="always")
-def to_words(board):
-    return widen(board & LOWER_HALF), widen(board >> U(32))
-
-
 @kernel
 def all_below_15(upper, lower):
     """Whether the sixteen ranks in two words, none above 127, are all below 15: then no merge outgrows a nibble."""
     return ((upper + RANK_15) | (lower + RANK_15)) & TOP_BIT_PER_BYTE == 0
 
 
-@kernel(inline="always")
-def packable(states, i):
-    """(whether row `i` of states uint64[n, words] is a 4×4 game with all ranks below 15, its two words of cells)."""
-    small, upper, lower = states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4, U(0), U(0)
-    if small:
-        upper, lower = states[i, CELLS], states[i, CELLS + 1]
-        small = all_below_15(upper, lower)
-    return small, upper, lower
-
-
 def lines_for(rows: int, cols: int) -> Words:
-    """The table that `step` takes for a board size: the line table for 4×4, an empty one for any other."""
+    """The table that `batch.step` takes for a board size: the line table for 4×4, an empty one for any other."""
     return line_table(4) if rows == cols == 4 else _NO_LINES
-
-
-@kernel(inline="always")
-def step(states, i, action, lines):
-    """`board.step` on row `i` of states uint64[n, words], fast on 4×4; `lines` is from `lines_for`.
-
-    Inlined, and without a view of the row: a view counts references, which takes as long as the step itself.
-    """
-    small, upper, lower = packable(states, i)
-    if small:
-        stream, bits = next_bits(states[i, STREAM])
-        board = from_words(upper, lower)
-        after, gain = move(board, action, lines)
-        legal = U(after != board)
-        board = choose(legal, add_tile(after, bits), board)
-        states[i, STREAM] = choose(legal, stream, states[i, STREAM])
-        states[i, SCORE] += U(gain)
-        states[i, ILLEGAL] = choose(legal, U(0), states[i, ILLEGAL] + U(1))
-        states[i, STEPS] += U(1)
-        states[i, CELLS], states[i, CELLS + 1] = to_words(board)
-        mask, over, top = status(board, core.goal_of(states[i, SHAPE]))
-        gain = gain if legal else -1
-    else:
-        gain, mask, over, top = core.step(states[i], action)
-    return gain, mask, over, top
 
 
 @kernel
@@ -403,6 +350,6 @@ def begin(states, i, starts, drawn):
     if len(starts) == 0 and states[i, SHAPE] & SHAPE_MASK == SHAPE_4X4:
         states[i, STREAM], board = two_tiles(states[i, STREAM])
         states[i, SCORE] = states[i, ILLEGAL] = states[i, STEPS] = U(0)
-        states[i, CELLS], states[i, CELLS + 1] = to_words(board)
+        states[i, CELLS], states[i, CELLS + 1] = widen(board), widen(board >> U(32))
     else:
         core.begin(states[i], starts, drawn)

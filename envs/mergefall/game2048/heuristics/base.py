@@ -171,14 +171,14 @@ def _of_states(kernels: Kernels) -> Kernel:
         """
         states, weights, values, ends = unowned((states, weights, values, ends))
         for i in range(U(len(values))):
-            small, upper, lower = packed.packable(states, i)
-            if small:
-                board = packed.from_words(upper, lower)
-                _, over, _ = packed.status(board, core.goal_of(states[i, core.SHAPE]))
+            shape = states[i, core.SHAPE]
+            goal, small = core.goal_of(shape), shape & packed.SHAPE_MASK == packed.SHAPE_4X4
+            if small and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
+                board = packed.from_words(states[i, core.CELLS], states[i, core.CELLS + 1])
+                _, over, _ = packed.status(board, goal)
                 value = 0.0 if over else np.float64(of_packed(board, False, tables, weights))
             else:
-                rows, cols, goal = core.shape_of(states[i])
-                cells = core.flat_cells(states[i], rows, cols)
+                cells, rows, cols = core.board_in(states[i])
                 _, over, _ = core.status(cells, rows, cols, goal)
                 value = 0.0 if over else of_cells(cells, rows, cols, False, weights)
             values[i], ends[i] = value, over

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mergefall.checks import integer, known
-from mergefall.game2048.heuristics.base import Heuristic, filled
-from mergefall.game2048.heuristics.prairie_kernels import TERMS, combine, fill_tables, terms_of_cells, value_of_packed
+from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, filled
+from mergefall.game2048.heuristics.prairie_kernels import TERMS, combine, fill_table, terms_of_cells, value_of_packed
 from mergefall.game2048.rules import MAX_RANK
 from mergefall.typing import Array, Dict, Floats
 from mergefall.weighted import Terms
@@ -27,7 +27,7 @@ class PrairieFire(Heuristic):
     - `penalty`: Σ over ranks of 3^number of clusters.
     - `bonus`: 10 for a largest tile of 256, 20 for 512, 50 for 1024, 100 for 2048, and so on; 800 from 16384 on.
 
-    The note's other ideas, whose default weight is 0. Of clusters of tiles:
+    The note's other ideas, whose default weight is 0; with any of them searches take longer. Of clusters of tiles:
 
     - `cluster_size`: Σ size of clusters of 2 or more cells.
     - `fragments`: −Σ over ranks of (clusters − 1).
@@ -110,7 +110,7 @@ class PrairieFire(Heuristic):
 
 @cache
 def _tables() -> tuple[Array, ...]:
-    return filled(fill_tables, np.empty(1 << 16, np.int64), np.empty(1 << 16, np.uint16))
+    return *filled(fill_table, np.empty(1 << 16, np.int64)), NO_TABLE
 
 
 def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mergefall.game2048.packed import LINE, LOW_BITS, filled, transpose, unpack
+from mergefall.game2048.packed import LOW_BITS, unpack
 from mergefall.kernels import kernel
 from mergefall.weighted import dot
 from mergefall.words import popcount
@@ -30,9 +30,7 @@ TERMS = (
     "checkerboard",
     "gap_merges",
 )
-LARGE, LOW, NEIGHBOURS, CLIFFS, CHECKERBOARD, GAP_MERGES = (
-    TERMS.index(name) for name in ("large", "low", "neighbours", "cliffs", "checkerboard", "gap_merges")
-)
+BONUS = TERMS.index("bonus")  # the last of the terms that count by default
 STAGE = len(TERMS) + 1  # the length of a stage in the weight vector: the rank at which it begins, then its weights
 CLIFF = 4  # neighbours this many ranks apart are a cliff, tiles this many below the top are low
 BONUSES = np.array([0] * 8 + [10, 20, 50, 100, 200, 400] + [800] * 50, dtype=np.float64)  # by the largest rank
@@ -178,38 +176,24 @@ def combine(terms, cells, weights):
 
 # -- the fast twin -----------------------------------------------------------------------------------------------------
 #
-# The cells of one rank are a set of 16 bits, which determines their clusters. A table holds the terms of all 65536
-# sets. Its fields can be added up over the ranks of a board (`reward` is in units of 2⁻¹⁶, which makes it whole):
-#
-#   bits 0-27 reward, 28-42 penalty, 43-47 cells in clusters of 2 and more, 48-51 clusters less one, 52-56 turns
-#
-# A second table holds the terms of lines: bits 0-7 cliffs, 8-15 merges over a gap.
+# The cells of one rank are a set of 16 bits, which determines their clusters. A table holds `reward` and `penalty` of
+# all 65536 sets, fields that can be added up over the ranks of a board: bits 0-27 reward in units of 2⁻¹⁶, which makes
+# it whole, and the penalty above them. Where other terms count, a board is valued as one of any size.
 
-PENALTY, JOINED, FRAGMENTS, TURNS = 28, 43, 48, 52  # the first bit of each field
-REWARD_MASK, PENALTY_MASK = (1 << PENALTY) - 1, (1 << JOINED - PENALTY) - 1
-UNIT = 65536.0
+PENALTY, UNIT = 28, 65536.0
+REWARD_MASK = (1 << PENALTY) - 1
 STARTS, ENDS, ALL = U(0x1111), U(0x8888), U(0xFFFF)
-BLOCKS = U(0x0000011101110111)  # the cells at which a 2×2 block begins
 
 
 @kernel
-def fill_tables(sets, lines):
-    """Fill both tables: the entry of a set joins its cluster of the lowest cell and the entry of the other cells."""
-    row = np.zeros(4, dtype=np.uint8)
+def fill_table(sets):
+    """Fill the table: the entry of a set joins its cluster of the lowest cell and the entry of the other cells."""
     sets[0] = 0
-    for i in range(1 << 16):
-        unpack(U(i), row, 1, 4)
-        cliffs, gaps = line_terms(row, 0, 1, 4)
-        lines[i] = cliffs | gaps << 8
-        if i:
-            group = burnt(U(i), 4, STARTS, ENDS)
-            size, rest = popcount(group), sets[U(i) ^ group]
-            reward = max(np.int64(UNIT * REWARDS[size]), rest & REWARD_MASK)
-            penalty = 3 * max(rest >> PENALTY & PENALTY_MASK, 1)
-            joined = (rest >> JOINED & 31) + (size if size > 1 else 0)
-            fragments = (rest >> FRAGMENTS & 15) + (1 if rest else 0)
-            turns = (rest >> TURNS) + turns_of(group, 4, STARTS, ENDS)
-            sets[i] = reward | penalty << PENALTY | joined << JOINED | fragments << FRAGMENTS | turns << TURNS
+    for i in range(1, 1 << 16):
+        group = burnt(U(i), 4, STARTS, ENDS)
+        rest = sets[U(i) ^ group]
+        reward = max(np.int64(UNIT * REWARDS[popcount(group)]), rest & REWARD_MASK)
+        sets[i] = reward | 3 * max(rest >> PENALTY, 1) << PENALTY
 
 
 @kernel(forceinline=True)
@@ -223,67 +207,21 @@ def gather(bits):
 
 
 @kernel(forceinline=True)
-def rank_set(planes, rank):
-    """The cells of one rank, from the four bit planes of a board."""
-    cells = ALL
-    for i in range(4):
-        cells &= planes[i] if rank >> i & 1 else ~planes[i]
-    return cells
-
-
-@kernel
-def board_terms(board, lines):
-    """(cliffs, checkerboard blocks, merges over a gap) of a board."""
-    tiles, across, along = filled(board), filled(board ^ board >> U(4)), filled(board ^ board >> U(16))
-    tiles &= tiles >> U(4)
-    blocks = popcount(tiles & tiles >> U(16) & across & across >> U(16) & along & along >> U(4) & BLOCKS)
-    turned, total = transpose(board), 0
-    for _ in range(4):
-        total += np.int64(lines[board & LINE]) + np.int64(lines[turned & LINE])
-        board >>= U(16)
-        turned >>= U(16)
-    return total & 255, blocks, total >> 8
-
-
-@kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
-    sets, lines = tables
     planes = gather(board), gather(board >> U(1)), gather(board >> U(2)), gather(board >> U(3))
-    zeros, of_tiles, top = sets[rank_set(planes, 0)], np.int64(0), 0
-    for rank in range(1, 16):
-        cells = rank_set(planes, rank)
-        of_tiles += sets[cells]
-        top = rank if cells else top
-    both, w = of_tiles + zeros, stage_of(weights, top)
-    large, low, neighbours, cliffs, blocks, gaps = 0, 0, 0, 0, 0, 0
-    if weights[w + LARGE]:
+    total, top = np.int64(0), 0
+    for rank in range(16):
+        cells = ALL  # of this rank
         for i in range(4):
-            large += popcount(planes[i]) << i
-    if weights[w + LOW]:
-        for rank in range(1, top - CLIFF + 1):
-            low += popcount(rank_set(planes, rank))
-    if weights[w + NEIGHBOURS]:
-        for rank in range(1, top):
-            fuel, above = rank_set(planes, rank), rank_set(planes, rank + 1)
-            while fuel:
-                group = burnt(fuel, 4, STARTS, ENDS)
-                fuel ^= group
-                neighbours += touched(group, above, 4, STARTS, ENDS)
-    if weights[w + CLIFFS] or weights[w + GAP_MERGES] or weights[w + CHECKERBOARD]:
-        cliffs, blocks, gaps = board_terms(board, lines)
-    terms = (
-        np.float64(both & REWARD_MASK) / UNIT,
-        np.float64(both >> PENALTY & PENALTY_MASK),
-        BONUSES[top],
-        np.float64(of_tiles >> JOINED & 31),
-        np.float64(-(of_tiles >> FRAGMENTS & 15)),
-        np.float64(large),
-        np.float64(-low),
-        np.float64(-(zeros >> FRAGMENTS & 15)),
-        np.float64(-(of_tiles >> TURNS)),
-        np.float64(neighbours),
-        np.float64(-cliffs),
-        np.float64(-blocks),
-        np.float64(gaps),
-    )
-    return dot(terms, weights, w)
+            cells &= planes[i] if rank >> i & 1 else ~planes[i]
+        total += tables[0][cells]
+        top = rank if cells else top
+    first, others = stage_of(weights, top), False
+    for i in range(first + BONUS + 1, first + len(TERMS)):
+        others |= weights[i] != 0
+    if others:
+        flat = np.empty(16, np.uint8)
+        unpack(board, flat, 4, 4)
+        return combine(terms_of_cells(flat, 4, 4, to_move, weights), flat, weights)
+    terms = np.float64(total & REWARD_MASK) / UNIT, np.float64(total >> PENALTY), BONUSES[top]
+    return dot(terms, weights, first)
