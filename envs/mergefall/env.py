@@ -173,28 +173,21 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
             self.rules.action_index(action)
         if self._plain:
             return self._play(action)
-        return self._finish(self._prepare(action), self._play(action))
+        if not self._begun:
+            raise gym.error.ResetNeeded("step() was called before reset()")
+        self._paint(action)
+        before = 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
+        observation, reward, terminated, truncated, info = self._play(action)
+        self._show()
+        if self.shaping is None:
+            return observation, reward, terminated, truncated, info
+        info["shaping"] = self.shaping.gamma * self.shaping.of_states(self._states).item() - before
+        return observation, reward + info["shaping"], terminated, truncated, info
 
     def _begin(self) -> None:
         """In a new state."""
         self._begun, self._plain = True, self.shaping is None and self.render_mode is None
         self._paint(None)
-
-    def _prepare(self, action: int) -> float:
-        """Before an action is played with shaping or pictures, or before `reset`; returns Φ of the state."""
-        if not self._begun:
-            raise gym.error.ResetNeeded("step() was called before reset()")
-        self._paint(action)
-        return 0.0 if self.shaping is None else self.shaping.of_states(self._states).item()
-
-    def _finish(self, before: float, played: Any) -> Any:
-        """The returns of `step` with shaping or pictures; `before` is Φ, from `_prepare`."""
-        self._show()
-        if self.shaping is None:
-            return played
-        observation, reward, terminated, truncated, info = played
-        info["shaping"] = self.shaping.gamma * self.shaping.of_states(self._states).item() - before
-        return observation, reward + info["shaping"], terminated, truncated, info
 
     def _own(self, array: Array) -> Any:
         return array[0]

@@ -131,10 +131,6 @@ class OfFunction(WeightedSum):
     def _called(self) -> BoardFunction:
         return BoardFunction(self.function, self.label)
 
-    @property
-    def option_names(self) -> list[str]:
-        return [field.name for field in fields(self) if field.name not in ("function", "label")]
-
     def weight_vector(self) -> Floats:
         return np.append(super().weight_vector(), self._called.weight)
 

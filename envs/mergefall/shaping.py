@@ -143,9 +143,6 @@ class Shaping:
             number("offset", values.get("offset", offset)),
         )
 
-    def __reduce__(self) -> Any:
-        return type(self), tuple(getattr(self, field.name) for field in fields(self))
-
     def of_states(self, states: Words) -> Floats:
         """Φ, float64[n], of states uint64[n, words] as `clone_state` returns them; 0 where the game is over."""
         values, over = self.potential.of_states(self.rules.shaped(states))

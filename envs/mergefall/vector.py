@@ -97,7 +97,6 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self._pool = rules.pool(None)
         self._states = rules.new_states(self.num_envs)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # games whose episode the last step ended
-        self._nowhere = np.zeros(self.num_envs, dtype=np.bool_)
         self._everyone = np.arange(self.num_envs)
         self._started = False
         self._given_seeds = [-1] * self.num_envs
@@ -123,13 +122,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             if one is not None and mask[i]:
                 self._states[i, STREAM] = stream_from_seed(one)
                 self._given_seeds[i] = one
-        seen = self.rules.seen(self.num_envs)
-        if start is None and mask.all():  # begun by a step: then the first episode needs no other kernel compiled
-            self._step_part((0, self.num_envs), np.zeros(self.num_envs, dtype=np.int64), mask, seen)
-        else:
-            starts = self._pool if start is None else start[None]
-            self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
-            self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
+        seen, starts = self.rules.seen(self.num_envs), self._pool if start is None else start[None]
+        self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
+        self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
         self._paint_all(np.flatnonzero(mask))
         observations, columns = self.rules.shown(seen)
         for column in columns.values():
@@ -156,7 +151,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         self._answer()
-        fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
+        fresh = self.beginning()
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
             self._paint_all(np.flatnonzero(fresh))
@@ -249,7 +244,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
 
     def beginning(self) -> Bools:
         """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none."""
-        return self._ended.copy() if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere.copy()
+        return self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
 
     def observations(self) -> Any:
         """The batched observation of all games now, as the last reset or step returned it."""

@@ -106,7 +106,7 @@ class WeightedSum:
 
     @property
     def option_names(self) -> list[str]:
-        return [field.name for field in fields(self)]
+        return [field.name for field in fields(self) if field.name not in ("function", "label")]
 
     def of_states(self, states: Words) -> tuple[Floats, Bools]:
         """The values of states uint64[n, words] as `clone_state` returns them, 0 if the game is over; and whether."""

@@ -55,12 +55,10 @@ def write_legal(state, over, reach, mask):
     if over:
         mask[:] = 1
         return
-    slides, columns = game.settings_of(state)[3], columns_in(state)
-    write_mask(columns, table_row(state, queued(state, 0)), slides, reach, mask)
-    if reach is not None:
-        if game.choices_of(state) > 1:
-            other = table_row(state, game.placed_by(state, 1))
-            write_mask(columns, other, slides, reach, mask[game.actions_of(state) :])
+    slides, per_piece = game.settings_of(state)[3], game.actions_of(state)
+    for held in range(game.choices_of(state)):
+        piece = table_row(state, game.placed_by(state, held))
+        write_mask(columns_in(state), piece, slides, reach, mask[held * per_piece : (held + 1) * per_piece])
 
 
 @kernel

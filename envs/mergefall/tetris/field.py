@@ -156,17 +156,6 @@ def write_board(columns, rows, board):
             k -= cols
 
 
-@kernel
-def read_board(board, rows, columns):
-    """Write columns from cells uint8[rows·cols], row 0 on top; storage rows become empty."""
-    cols = columns.size
-    for c in range(cols):
-        word = U(0)
-        for r in range(rows):
-            word |= U(board[(rows - 1 - r) * cols + c] != 0) << U(r)
-        columns[c] = word
-
-
 def columns_of(board: Bytes) -> Words:
     """The columns uint64[..., cols] of boards uint8[..., rows, cols], row 0 on top.
 

@@ -149,14 +149,8 @@ def is_over(state):
 
 
 @kernel
-def draw_piece(state):
-    """Draw a piece id. Every randomizer takes one random number per piece."""
-    return piece_by(state, draw(state))
-
-
-@kernel
 def piece_by(state, bits):
-    """The piece id that random bits draw; only their upper half counts."""
+    """The piece id that random bits draw, for every randomizer 64 a piece; only their upper half counts."""
     pieces, randomizer, _, _, _ = settings_of(state)
     bag = state[BAG]
     if randomizer == HIDDEN:
@@ -177,35 +171,6 @@ def piece_by(state, bits):
 
 
 @kernel
-def start(state, given):
-    """Begin a game on an empty board: draw the hidden multiset if there is one, again if it is empty, then the queue.
-
-    `given` has four bits for each piece of the queue: its id plus one, or 0 to draw it; and four for the held piece,
-    0 for none. A given piece leaves the bag as if it had been drawn.
-    """
-    pieces, randomizer, preview, _, _ = settings_of(state)
-    for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE, HOLD):
-        state[word] = U(0)
-    for i in range(COLUMNS, state.size):
-        state[i] = U(0)
-    while randomizer == HIDDEN and state[BAG] == 0:
-        for piece in range(KINDS):
-            if DRAWN[pieces] >> piece & 1:
-                state[BAG] |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
-    state[HOLD] = U(nibble(U(given), GIVEN_HOLD))
-    if state[HOLD] and randomizer == BAG7:
-        state[BAG] = U(DRAWN[pieces]) & ~(U(1) << state[HOLD] - U(1))
-    for i in range(1 + preview):
-        piece = nibble(U(given), i) - 1
-        if piece < 0:
-            piece = draw_piece(state)
-        elif randomizer == BAG7:
-            rest = state[BAG] if state[BAG] else U(DRAWN[pieces])
-            state[BAG] = rest & ~(U(1) << U(piece))
-        state[QUEUE] |= U(piece) << U(NIBBLE_BITS * i)
-
-
-@kernel
 def choose(state, starts, drawn):
     """One of the rows `starts` [n, …], as [1, …]: a random one if `drawn`, else the first; none of none."""
     row = below(draw(state), len(starts)) if drawn and len(starts) else 0
@@ -216,15 +181,32 @@ def choose(state, starts, drawn):
 def begin(state, starts, drawn):
     """Begin a game from one of the rows `starts` uint64[n, 1 + cols]; `drawn`: see `choose`.
 
-    A row holds the pieces as `start` takes them, then the board's columns. Without rows it is an ordinary start.
+    A row has four bits for each piece of the queue: its id plus one, or 0 to draw it; and four for the held piece, 0
+    for none. A given piece leaves the bag as if it had been drawn. Then come the board's columns. Without rows all is
+    drawn, and the board is empty: first the hidden multiset if there is one, again if it is empty, then the queue.
     """
     chosen = choose(state, starts, drawn)
-    if len(chosen) == 0:
-        start(state, U(0))
-        return
-    start(state, chosen[0, 0])
-    for i in range(1, chosen.shape[1]):
-        state[COLUMNS + i - 1] = chosen[0, i]
+    given = chosen[0, 0] if len(chosen) else U(0)
+    pieces, randomizer, preview, _, _ = settings_of(state)
+    for word in (LINES, SCORE, PIECES, ILLEGAL, STEPS, BAG, QUEUE, HOLD):
+        state[word] = U(0)
+    for i in range(COLUMNS, state.size):
+        state[i] = chosen[0, 1 + i - COLUMNS] if len(chosen) else U(0)
+    while randomizer == HIDDEN and state[BAG] == 0:
+        for piece in range(KINDS):
+            if DRAWN[pieces] >> piece & 1:
+                state[BAG] |= U(below(draw(state), MOST_COPIES + 1)) << U(NIBBLE_BITS * piece)
+    state[HOLD] = U(nibble(given, GIVEN_HOLD))
+    if state[HOLD] and randomizer == BAG7:
+        state[BAG] = U(DRAWN[pieces]) & ~(U(1) << state[HOLD] - U(1))
+    for i in range(1 + preview):
+        piece = nibble(given, i) - 1
+        if piece < 0:
+            piece = piece_by(state, draw(state))
+        elif randomizer == BAG7:
+            rest = state[BAG] if state[BAG] else U(DRAWN[pieces])
+            state[BAG] = rest & ~(U(1) << U(piece))
+        state[QUEUE] |= U(piece) << U(NIBBLE_BITS * i)
 
 
 @kernel(inline="always")

@@ -347,11 +347,11 @@ class Rules(PieceRules):
     @property
     def reach(self) -> int | None:
         """For kernels, see `placements.py`."""
-        return self.rows if self.placements == "reachable" else 0 if self.hold else None
+        return self.rows if self.reachable else 0 if self.hold else None
 
     @property
     def n_actions(self) -> int:
-        per_turn = self.rows + ABOVE if self.placements == "reachable" else SLIDES if self.placements == "slide" else 1
+        per_turn = self.rows + ABOVE if self.reachable else SLIDES if self.slides else 1
         return (1 + self.hold) * per_turn * ROTATIONS * self.cols
 
     def _rules_word(self) -> int:

@@ -134,7 +134,7 @@ class Heuristic(WeightedSum):
         values, terms = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
         self.kernels().batch(cells, rows, cols, bool(to_move), self._weights, values, terms)
         self.check()
-        return values.reshape(batch), terms.T.reshape(-1, *batch) if len(cells) else terms.T
+        return values.reshape(batch), terms.T.reshape(terms.shape[1], *batch)
 
 
 @cache

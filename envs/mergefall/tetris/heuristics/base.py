@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from mergefall import checks
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
-from mergefall.tetris.field import copy, place, put, read_board
+from mergefall.tetris.field import columns_of, copy, place, put
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import Placement, checked_cells
 from mergefall.typing import Bools, Bytes, Dict, Floats, Kernel, Words
@@ -77,6 +77,12 @@ class Kernels(NamedTuple):
     board: Kernel
     prepare: Kernel
     leaf: Kernel
+
+
+@kernel
+def lines_cleared(piece, rotation, column, y, lines, own, rows):
+    """A term of a placement."""
+    return (lines,)
 
 
 @dataclass(frozen=True)
@@ -166,16 +172,15 @@ class Heuristic(WeightedSum):
         Raises:
             ValueError: if `boards` are no such boards.
         """
-        terms = self._of_boards(boards)
-        first, *others = (getattr(self, name, 0.0) * terms[..., i] for i, name in enumerate(self.of_board.names))
-        values = sum(others, first)  # in the order of the kernels
+        parts = zip(self.of_board.names, self._of_boards(boards), strict=True)
+        values: Any = sum(getattr(self, name, 0.0) * term for name, term in parts)  # in the order of the kernels
         return values if np.ndim(values) else float(values)
 
     def board_terms(self, boards: ArrayLike) -> Dict:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
-        terms, names = self._of_boards(boards), self.of_board.names
-        found = {name: terms[..., names.index(name)] for name in self.term_names if name in names}
-        return {name: term.copy() if term.ndim else float(term) for name, term in found.items()}
+        terms = dict(zip(self.of_board.names, self._of_boards(boards), strict=True))
+        found = {name: terms[name] for name in self.term_names if name in terms}
+        return {name: term if term.ndim else float(term) for name, term in found.items()}
 
     def _by_kind(self, placement: Any) -> list[dict[str, float]]:
         """The terms of a placement: of itself, of a last one, of its board."""
@@ -193,17 +198,17 @@ class Heuristic(WeightedSum):
         return [dict(zip(names, map(float, terms), strict=True)) for names, terms in found]
 
     def _of_boards(self, boards: ArrayLike) -> Floats:
-        """The terms float64[k] of a board, float64[n, k] of a batch."""
+        """The terms float64[k] of a board, float64[k, n] of a batch."""
         array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
         if array.ndim not in (2, 3):
             raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
         *batch, rows, cols = array.shape
         self.check_size(rows, cols)
-        cells = checked_cells("boards", array).reshape(-1, rows * cols)
-        terms = np.empty((len(cells), len(self.of_board.names)))
-        _batch_terms(self.of_board.kernel)(cells, rows, cols, self._weights, terms)
+        columns = columns_of(checked_cells("boards", array).reshape(-1, rows, cols))
+        terms = np.empty((len(columns), len(self.of_board.names)))
+        _batch_terms(self.of_board.kernel)(columns, rows, self._weights, terms)
         self.check()
-        return terms.reshape(*batch, terms.shape[1])
+        return terms.T.reshape(terms.shape[1], *batch)
 
 
 @cache
@@ -223,7 +228,7 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         return dot(board_terms(columns, rows, weights), weights, first_board)
 
     @kernel
-    def plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch):
+    def plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         """`leaf` by playing the placement on a copy of the board."""
         value, lines, own, over = 0.0, 0, 0, y + HEIGHTS[piece, rotation] > rows
         copy(columns, scratch)
@@ -242,27 +247,16 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         return of_placement + last(piece, rotation, column, y, rows, weights) + value
 
     if memo is None:
-
-        @kernel
-        def nothing(columns, rows, memo):
-            pass
-
-        @kernel
-        def plain_leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
-            return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
-
-        return Kernels(move, board, nothing, plain_leaf)
+        return Kernels(move, board, no_terms, plain)
     prepare, terms_after = memo
-    of_cleared = clears and (
-        placement_terms is not no_terms or not before_clearing
-    )  # whether a full row changes the terms
+    full_rows_count = clears and (placement_terms is not no_terms or not before_clearing)
 
     @kernel(forceinline=True)
     def leaf(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         shape, turn = U(piece), U(rotation)
         full, terms = terms_after(columns, memo, shape, turn, column, y, rows, scratch)
-        if (of_cleared and full != 0) or y + HEIGHTS[shape, turn] > rows:
-            return plain(columns, piece, rotation, column, y, rows, clear_first, weights, scratch)
+        if (full_rows_count and full != 0) or y + HEIGHTS[shape, turn] > rows:
+            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
         value = move(piece, rotation, column, y, 0, 0, rows, weights)
         return value + last(piece, rotation, column, y, rows, weights) + dot(terms, weights, first_board)
 
@@ -272,11 +266,9 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
 @cache
 def _batch_terms(board_terms: Kernel) -> Kernel:
     @kernel
-    def batch_terms(cells, rows, cols, weights, terms):
-        columns = np.empty(cols, U)
-        for i in range(len(cells)):
-            read_board(cells[i], rows, columns)
-            write_terms(board_terms(columns, rows, weights), terms[i])
+    def batch_terms(columns, rows, weights, terms):
+        for i in range(len(columns)):
+            write_terms(board_terms(columns[i], rows, weights), terms[i])
 
     return batch_terms
 

@@ -10,15 +10,10 @@ import numpy as np
 from mergefall.functions import OfFunction, value_at
 from mergefall.kernels import kernel
 from mergefall.tetris.field import write_board
-from mergefall.tetris.heuristics.base import Heuristic
+from mergefall.tetris.heuristics.base import Heuristic, lines_cleared
 from mergefall.weighted import Terms
 
 ADDRESS = 2  # in the weights, behind those of the terms
-
-
-@kernel
-def placement_terms(piece, rotation, column, y, lines, own, rows):
-    return (lines,)
 
 
 @kernel
@@ -47,7 +42,7 @@ class FunctionHeuristic(OfFunction, Heuristic):
     """
 
     term_names: ClassVar[tuple[str, ...]] = ("value", "lines")
-    of_placement = Terms(("lines",), placement_terms)
+    of_placement = Terms(("lines",), lines_cleared)
     of_board = Terms(("value",), board_terms)
 
     lines: float = 0.0

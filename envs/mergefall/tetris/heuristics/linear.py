@@ -19,7 +19,7 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
-from mergefall.tetris.heuristics.base import Heuristic, Memo
+from mergefall.tetris.heuristics.base import MEMO, Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.typing import Kernel
@@ -87,8 +87,8 @@ OWN = U(MOST_COLS + 2)  # from a column to its own counts
 
 
 @cache
-def _terms_kernel(with_steps: bool) -> Kernel:
-    """The terms from what was counted; diversity only where a heuristic wants it."""
+def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
+    """The kernel of the board's terms, and the memo; diversity only where a heuristic wants it."""
 
     @kernel(forceinline=True)
     def terms_of(packed, filled, holes, steps):
@@ -101,35 +101,6 @@ def _terms_kernel(with_steps: bool) -> Kernel:
             popcount(holes),
         )
         return (*terms, popcount(steps)) if with_steps else terms
-
-    return terms_of
-
-
-@cache
-def _board_kernel(with_steps: bool) -> Kernel:
-    terms_of = _terms_kernel(with_steps)
-
-    @kernel
-    def board_terms(columns, rows, weights):
-        wall, cols = field_mask(rows), columns.size
-        packed, filled, holes, steps, before = U(0), 0, U(0), U(0), wall
-        for i in range(cols):
-            column = columns[i]
-            after = columns[i + 1] if i + 1 < cols else wall
-            packed += of_column(column) + of_pair(before, column) + of_wells(before & after & ~column, ~column)
-            filled += popcount(column)
-            holes |= holes_in(column)
-            if with_steps and i:
-                steps |= of_step(before, column)
-            before = column
-        return terms_of(packed + of_pair(before, wall), filled, holes, steps)
-
-    return board_terms
-
-
-@cache
-def _memo(with_steps: bool) -> Memo:
-    terms_of = _terms_kernel(with_steps)
 
     @kernel
     def prepare(columns, rows, memo):
@@ -187,7 +158,14 @@ def _memo(with_steps: bool) -> Memo:
             steps |= of_step(before, new)
         return full, terms_of(packed, np.int64(memo[FILLED]) + SIZES[piece], holes, steps)
 
-    return Memo(prepare, after)
+    @kernel
+    def board_terms(columns, rows, weights):
+        memo, at = np.empty(MEMO, U), BORDER * U(columns.size)
+        prepare(columns, rows, memo)
+        packed = memo[at + COUNTS] + of_pair(columns[columns.size - 1], field_mask(rows))
+        return terms_of(packed, np.int64(memo[FILLED]), memo[at + HOLES], memo[at + STEPS])
+
+    return board_terms, Memo(prepare, after)
 
 
 @dataclass(frozen=True)
@@ -220,8 +198,8 @@ class Linear(Heuristic):
         fields = (name for base in reversed(cls.__mro__) for name in get_annotations(base))
         cls.term_names = tuple(dict.fromkeys(name for name in fields if name in FEATURES))
         wanted = OF_BOARD[-1] in cls.term_names
-        cls.of_board = Terms(OF_BOARD if wanted else OF_BOARD[:-1], _board_kernel(wanted))
-        cls.memo = _memo(wanted)
+        board_terms, cls.memo = _kernels(wanted)
+        cls.of_board = Terms(OF_BOARD if wanted else OF_BOARD[:-1], board_terms)
         super().__init_subclass__(**kwargs)
 
 

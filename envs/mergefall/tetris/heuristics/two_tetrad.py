@@ -14,7 +14,7 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
-from mergefall.tetris.heuristics.base import Heuristic, Memo
+from mergefall.tetris.heuristics.base import MEMO, Heuristic, Memo, lines_cleared
 from mergefall.tetris.pieces import HEIGHTS, MASKS, OFFSETS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.weighted import Terms
@@ -51,11 +51,6 @@ def of_pair(left, right, index, cols):
 
 
 @kernel
-def placement_terms(piece, rotation, column, y, lines, own, rows):
-    return (lines,)
-
-
-@kernel
 def last_terms(piece, rotation, column, y, rows):
     return rows - y, rows - y - HEIGHTS[piece, rotation] + 1, rows - y - MIDDLES[piece, rotation]
 
@@ -65,28 +60,6 @@ def terms_of(packed, filled, area):
     holes, roughness = np.int64(packed & FIELD) - filled, np.int64(packed) >> np.int64(ROUGH)
     cover, spaces = np.int64(packed >> COVER & FIELD), np.int64(packed >> SPACES & FIELD)
     return area - holes, area - roughness, area - cover, spaces
-
-
-@kernel(forceinline=True)
-def board_terms(columns, rows, weights):
-    wall, cols = field_mask(rows), columns.size
-    packed, filled, seen = U(0), 0, U(0)
-    for i in range(cols):
-        column = columns[i]
-        packed += of_column(column)
-        if i:
-            packed += of_pair(columns[i - 1], column, i, cols)
-        filled += popcount(column)
-        holes, spaces = holes_in(column), ~field_mask(height_of(column)) & wall
-        packed += U(popcount(spaces & seen)) << SPACES  # seen: rows in which only spaces lie between here and a hole
-        seen = holes | (spaces & seen)
-    seen = U(0)
-    for k in range(cols):
-        column = columns[cols - 1 - k]
-        spaces = ~field_mask(height_of(column)) & wall
-        packed += U(popcount(spaces & seen)) << SPACES
-        seen = holes_in(column) | (spaces & seen)
-    return terms_of(packed, filled, rows * cols)
 
 
 # The memo of a board: the number of filled cells; the columns, and the spaces above them, with a wall on either side;
@@ -173,6 +146,14 @@ def after(columns, memo, piece, rotation, column, y, rows, scratch):
     return full, terms_of(packed, np.int64(memo[FILLED]) + SIZES[piece], rows * cols)
 
 
+@kernel
+def board_terms(columns, rows, weights):
+    memo = np.empty(MEMO, U)
+    prepare(columns, rows, memo)
+    cols = columns.size
+    return terms_of(memo[BORDER * U(cols) + COUNTS], np.int64(memo[FILLED]), rows * cols)
+
+
 @dataclass(frozen=True)
 class TwoTetrad(Heuristic):
     """Weigh where the piece lies, holes with what lies above and beside them, and the surface.
@@ -204,7 +185,7 @@ class TwoTetrad(Heuristic):
 
     name: ClassVar[str] = "two-tetrad"
     term_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
-    of_placement = Terms(("f5",), placement_terms)
+    of_placement = Terms(("f5",), lines_cleared)
     of_last = Terms(("f1", "f2", "f3"), last_terms)
     of_board = Terms(("f4", "f6", "f7", "f8"), board_terms)
     memo = Memo(prepare, after)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.kernels import kernel, unowned
-from mergefall.tetris.field import copy, field_mask, height_of, holes_in, place, read_board
+from mergefall.tetris.field import columns_of, copy, field_mask, height_of, holes_in, place
 from mergefall.tetris.game import LINE_SCORES
 from mergefall.tetris.heuristics import Dt10
 from mergefall.tetris.placements import action_of, at_rest, list_placements
@@ -89,17 +89,17 @@ def write_tetris(columns, rows, terms, x):
 def _fill(boards, pieces, lowest, count, per_piece, rows, first, slides, reach, clear_first, payments, table):
     """Fill a row for each legal action of each board, among the `count` from `lowest` on, and write the `begins`.
 
-    `pieces`: int64[n, k], the pieces that actions place, each of them `per_piece` actions.
+    - `boards`: uint64[n, cols], their columns.
+    - `pieces`: int64[n, k], the pieces that actions place, each of them `per_piece` actions.
     """
     begins, actions, rewards, over, inputs = table
     boards, pieces, lowest, begins, actions, rewards, over, inputs = unowned(
         (boards, pieces, lowest, begins, actions, rewards, over, inputs)
     )
-    cols, row = boards.shape[1] // rows, 0
-    columns, after, terms = np.empty(cols, U), np.empty(cols, U), np.zeros(SCRATCH)
+    row, after, terms = 0, np.empty(boards.shape[1], U), np.zeros(SCRATCH)
     placements = np.empty(per_piece, np.int64)
     for i in range(len(boards)):
-        read_board(boards[i], rows, columns)
+        columns = boards[i]
         for k in range(pieces.shape[1]):
             piece = first + pieces[i, k]
             for placement in placements[: list_placements(columns, piece, slides, reach, placements)]:
@@ -140,7 +140,7 @@ def tetris_afterstates(observations: Arrays, rules: Rules, actions: Ints | None 
     (array([ 0,  5, 10]), (10, 54))
     """
     n = len(observations["board"])
-    boards, pieces = np.ascontiguousarray(observations["board"]).reshape(n, -1), [observations["piece"]]
+    boards, pieces = columns_of(observations["board"]), [observations["piece"]]
     if rules.hold:
         held = observations["hold"]
         pieces.append(np.where(held == rules.n_pieces, observations["queue"][:, 0], held))
