@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from mergefall.game2048.board import cells_in
+from mergefall.game2048.board import board_in
 from mergefall.game2048.packed import area, empties, flip, mirror, moves, pack, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Floats, Ints, Words
@@ -154,7 +154,7 @@ def evaluate_layer(layer, table):
 @kernel
 def decide(state, memory, values, table):
     """The decision kernel; values that differ only by rounding become equal, and those of unknown boards are NaN."""
-    cells = cells_in(state)
+    cells, _, _ = board_in(state)
     values[:] = MISSING
     if cells.max() <= 15:  # else it cannot be packed
         board = pack(cells, table.rows, table.cols)
