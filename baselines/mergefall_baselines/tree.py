@@ -266,19 +266,20 @@ def update(trees, leaves, rows, values, value, plan):
             backup(tree, leaves[t], plan)
 
 
-def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any, shown: int) -> tuple[Kernel, Kernel, Kernel]:
+def tree_kernels(advance: Kernel, is_legal: Kernel, decide: Any, shown: int) -> tuple[Kernel, Kernel, Kernel]:
     """(search, select, conclude) of a game; `game` are settings that the game's player makes.
 
     Args:
         advance: (state, action, bits, after, game) -> (outcome, reward, over). Writes the state that follows a legal
             action and the outcome that 64 random bits decide on. Equal outcomes of a chance node have equal numbers.
         is_legal: (state, action, game) -> whether an action is legal.
-        leaf_of: (state, values, game). Writes the values of the actions, float64[A]. None if they come from Python.
+        decide: the decision kernel at the leaves, with ``game.memory`` and settings ``game.leaf``; None: values come
+            from Python.
         shown: the first word of a state that the draws may depend on.
 
     The kernels returned:
 
-    - `search`: (tree, plan, game). Grows one tree from the root state in it, with `leaf_of`.
+    - `search`: (tree, plan, game). Grows one tree from the root state in it, with `decide`.
     - `select`: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root
       has no action. Simulation -1 begins the trees: their leaves are the roots.
     - `conclude`: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
@@ -293,7 +294,7 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, leaf_of: Any, shown: int) ->
             if leaf < 0 or stopped():
                 break
             if not tree.nodes[leaf].seen:
-                leaf_of(tree.states[leaf], tree.values, game)
+                decide(tree.states[leaf], game.memory, tree.values, game.leaf)
                 expand(tree, leaf, tree.values, np.nan, plan)
             backup(tree, leaf, plan)
 

@@ -12,7 +12,6 @@ def searched_tree(player, observation, *state):
     made = []
     with patch.object(mcts, "new_trees", lambda *sizes, make=mcts.new_trees: made.append(make(*sizes)) or made[-1]):
         copy.copy(player).predict(observation, *state)  # a copy has no trees yet
-    (trees,) = made
-    tree = tree_at.py_func(trees, 0)
+    tree = tree_at.py_func(made[0], 0)  # a leaf's player may grow others
     count = tree.tree["count"][0]
     return tree.nodes[:count], tree.edges[:count], tree.states[:count]

@@ -46,11 +46,7 @@ def is_legal(state, action, game):
 def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
     """(kernels of the tree, decision kernel); `decide` is that at the leaves, None: they are valued from outside."""
 
-    @kernel
-    def leaf(state, values, game):
-        decide(state, game.memory, values, game.leaf)
-
-    search, select, conclude = tree_kernels(advance, is_legal, leaf, CELLS)
+    search, select, conclude = tree_kernels(advance, is_legal, decide, CELLS)
 
     @kernel
     def decide_by_tree(state, memory, values, settings):

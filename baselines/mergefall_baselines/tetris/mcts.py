@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from mergefall.kernels import kernel
 from mergefall.tetris import game as states
-from mergefall.tetris.field import boards_of, copy, place
+from mergefall.tetris.field import copy, place
 from mergefall.tetris.heuristics import Heuristic
-from mergefall.tetris.placements import rest, rest_of
+from mergefall.tetris.placements import at_rest, rest_of
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Floats, Kernel, Observation, Words
+from mergefall.typing import Floats, Kernel, Words
 
 from mergefall_baselines.mcts import Game, TreeSearch
 from mergefall_baselines.tetris.memory import (
@@ -29,19 +29,15 @@ from mergefall_baselines.tetris.player import FORM
 from mergefall_baselines.tree import tree_kernels
 
 U = np.uint64
-# The words of a state: the ids of the known pieces, the current one lowest, and their number; the chances of the next
-# piece as in `memory.py`, a bag and IDS probabilities; then the board's columns.
-QUEUE, KNOWN, BAG, CHANCES, COLUMNS = 0, 1, 2, 3, 3 + IDS
+# A node's state is one of the game. Words of play by keys hold the root's queue, how many pieces are known, and the
+# chances of the next piece as in `memory.py`: a bag and IDS probabilities. Then come the board's columns.
+ROOT, KNOWN, BAG, CHANCES = range(states.COLUMNS - IDS - 3, states.COLUMNS - IDS + 1)
 
 
 class Settings(NamedTuple):
     """Settings of the kernels."""
 
-    first: int  # table row of piece id 0
-    rows: int
-    slides: bool
     reach: int | None
-    clear_first: bool
     drawn: int  # ids that the game draws, as bits
     known: int  # pieces of a root
     kept: int  # a placement that leaves fewer known pieces draws one
@@ -49,27 +45,27 @@ class Settings(NamedTuple):
     rewards: float  # what a line counts, 1 or 0
     weights: Floats  # of the heuristic whose terms of a move count; empty without one
     memory: Words  # of the leaf's player, which remembers nothing
-    asked: Words  # scratch: the state of a game that shows a leaf
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
 
 @kernel
 def chances_in(state):
     """The probabilities of the next piece in a state, float64[IDS]."""
-    return state[CHANCES:COLUMNS].view(np.float64)
+    return state[CHANCES : states.COLUMNS].view(np.float64)
 
 
 @kernel
-def write_root(columns, queue, memory, state, game):
-    state[QUEUE], state[KNOWN] = queue, U(game.known)
-    state[BAG] = U(chances_of(memory, game.distribution, game.drawn, chances_in(state)))
-    copy(columns, state[COLUMNS:])
+def write_root(state, memory, root, game):
+    copy(state, root)
+    root[ROOT], root[KNOWN] = state[states.QUEUE], U(game.known)
+    root[BAG] = U(chances_of(memory, game.distribution, game.drawn, chances_in(root)))
 
 
 @kernel
 def placement_of(state, action, game):
     """The placement that an action leads to, -1 if it is illegal."""
-    return rest_of(state[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15), action, game.slides, game.reach)
+    piece, slides = states.table_row(state, states.queued(state, 0)), states.settings_of(state)[3]
+    return rest_of(states.columns_in(state), piece, action, slides, game.reach)
 
 
 @kernel
@@ -78,18 +74,21 @@ def is_legal(state, action, game):
 
 
 @kernel
-def exclude_fatal(states, values, game):
+def placed(state, placement, board):
+    """Play a placement on a copy of the state's board: the table row of the piece, and what `place` returns."""
+    (rotation, column, y), piece = at_rest(placement), states.table_row(state, states.queued(state, 0))
+    copy(states.columns_in(state), board)
+    return piece, place(board, piece, rotation, column, y, states.size_of(state)[1], states.settings_of(state)[4])
+
+
+@kernel
+def exclude_fatal(nodes, values, game):
     """Set the values float64[n, A] of actions to -inf that are illegal or fatal in the states uint64[n, words]."""
-    board = np.empty(states.shape[1] - COLUMNS, U)
-    for i in range(len(states)):
-        columns, piece = states[i, COLUMNS:], game.first + (np.int64(states[i, QUEUE]) & 15)
+    board = np.empty(nodes.shape[1] - states.COLUMNS, U)
+    for i in range(len(nodes)):
         for action in range(values.shape[1]):
-            rotation, column, y = rest(columns, piece, action, game.slides, game.reach)
-            fatal = True
-            if y >= 0:
-                copy(columns, board)
-                _, _, fatal = place(board, piece, rotation, column, y, game.rows, game.clear_first)
-            if fatal:
+            placement = placement_of(nodes[i], action, game)
+            if placement < 0 or placed(nodes[i], placement, board)[1][2]:
                 values[i, action] = -np.inf
 
 
@@ -105,36 +104,31 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
     @kernel
     def advance(state, action, bits, after, game):
         copy(state, after)
-        columns, piece = after[COLUMNS:], game.first + (np.int64(state[QUEUE]) & 15)
-        rotation, column, y = rest(columns, piece, action, game.slides, game.reach)
-        lines, own, over = place(columns, piece, rotation, column, y, game.rows, game.clear_first)
+        placement = placement_of(state, action, game)
+        piece, (lines, own, over) = placed(state, placement, states.columns_in(after))
         if over:
             return np.int64(0), 0.0, True
         reward = game.rewards * lines
         if scored:
-            reward += of_move(piece, rotation, column, y, lines, own, game.rows, game.weights)
-        queue, known, id = state[QUEUE] >> U(4), np.int64(state[KNOWN]) - 1, np.int64(0)
+            rotation, column, y = at_rest(placement)
+            reward += of_move(piece, rotation, column, y, lines, own, states.size_of(state)[1], game.weights)
+        queue, known, id = state[states.QUEUE], np.int64(state[KNOWN]) - 1, np.int64(0)
+        queue = queue >> U(4) | (queue & U(15)) << U(4 * game.known - 4)  # any piece in the place of an unknown one
         if known < game.kept:
             bag = np.int64(state[BAG])
             id = piece_from(bits, bag, chances_in(after))
             after[BAG] = U(bag_after(id, bag, game.drawn))
-            queue |= U(id) << U(4 * known)
+            queue = queue & ~(U(15) << U(4 * known)) | U(id) << U(4 * known)
             known += 1
-        after[QUEUE], after[KNOWN] = queue, U(known)
+        after[states.QUEUE], after[KNOWN] = queue, U(known)
         return id, reward, False
 
-    @kernel
-    def leaf(state, values, game):
-        game.asked[states.QUEUE] = state[QUEUE]
-        copy(state[COLUMNS:], states.columns_in(game.asked))
-        decide(game.asked, game.memory, values, game.leaf)
-
-    search, select, conclude = tree_kernels(advance, is_legal, leaf, 0)
+    search, select, conclude = tree_kernels(advance, is_legal, decide, ROOT)
 
     @kernel
     def decide_by_tree(state, memory, values, settings):
         tree, plan, own = settings
-        write_root(states.columns_in(state), state[states.QUEUE], memory, tree.states[0], own)
+        write_root(state, memory, tree.states[0], own)
         search(tree, plan, own)
         return placement_of(tree.states[0], conclude(tree, plan, own, values), own)
 
@@ -193,11 +187,7 @@ class Mcts(TreeSearch):
         heuristic: Heuristic | None = self.heuristic
         known, (drawn, distribution) = 1 + way.preview, drawn_by(self.distribution, way)
         settings = Settings(
-            first=way.piece_set.first,
-            rows=way.rows,
-            slides=way.slides,
             reach=way.reach,
-            clear_first=way.overflow == "clear_first",
             drawn=drawn,
             known=known,
             kept=known if leaf.sees_next else 1,
@@ -205,30 +195,21 @@ class Mcts(TreeSearch):
             rewards=1.0 if self.rewards else 0.0,
             weights=heuristic.weight_vector() if heuristic else np.zeros(0),
             memory=np.zeros(MEMORY, U),
-            asked=way.new_states(1)[0],
             leaf=own,
         )
 
-        def observations(nodes: Words) -> Observation:
-            places = np.arange(known, dtype=U)
-            ids = (nodes[:, QUEUE, None] >> U(4) * places & U(15)).astype(np.int64)
-            ids = np.where(places < nodes[:, KNOWN, None], ids, ids[:, :1])  # unknown ones, which the leaf ignores
-            shown = {"board": boards_of(nodes[:, COLUMNS:], way.rows), "piece": ids[:, 0]}
-            return shown | {"queue": ids[:, 1:]} if way.preview else shown
-
         def write(state: Words, memory: Words, root: Words) -> None:
-            queue = state[states.QUEUE]
-            observe(memory, queue, known, 0)
-            write_root(states.columns_in.py_func(state), queue, memory, root, settings)
+            observe(memory, state[states.QUEUE], known, 0)
+            write_root(state, memory, root, settings)
 
         kernels, decide_by_tree = search_kernels(decide, heuristic.kernels().move if heuristic else None)
         return Game(
             kernels=kernels,
             settings=settings,
-            words=COLUMNS + way.cols,
+            words=states.COLUMNS + way.cols,
             n_actions=way.n_actions,
             leaf=leaf,
-            observations=observations,
+            observations=way.observations,
             write_root=write,
             decide=decide_by_tree,
             exclude=lambda nodes, values: exclude_fatal(nodes, values, settings),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mergefall.tetris import from_text
+from mergefall.tetris import from_text, game
 from mergefall_baselines import Player, make
 from mergefall_baselines.tetris import mcts
 
@@ -14,7 +14,7 @@ FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue
 def test_known_pieces_come_and_unknown_ones_are_drawn():
     """With leaves that look at the current piece alone, a piece is drawn only when the known ones are used up."""
     nodes, _, states = searched_tree(make("tetris/mcts", simulations=300), FIELD)
-    pieces = (states[:, mcts.QUEUE] & np.uint64(15)).astype(int)
+    pieces = (states[:, game.QUEUE] & np.uint64(15)).astype(int)
     first, second = nodes["depth"] == 1, nodes["depth"] == 2
     assert (pieces[first] == 2).all()
     assert (nodes["outcome"][first] == 0).all()
@@ -29,8 +29,8 @@ def test_leaves_that_see_the_next_piece_get_it():
     )
     first = nodes["depth"] == 1
     assert (states[1:, mcts.KNOWN] == 2).all()
-    assert (states[first, mcts.QUEUE] & np.uint64(15) == 2).all()
-    assert set((states[first, mcts.QUEUE] >> np.uint64(4)).astype(int)) == set(range(7))
+    assert (states[first, game.QUEUE] & np.uint64(15) == 2).all()
+    assert set((states[first, game.QUEUE] >> np.uint64(4)).astype(int)) == set(range(7))
 
 
 def test_pieces_come_with_their_probabilities():
@@ -52,7 +52,7 @@ def test_what_is_left_of_a_bag_is_drawn():
     for piece in (0, 3, 4, 5):
         _, memory = player.predict({"board": FIELD["board"], "piece": piece}, memory)
     nodes, _, states = searched_tree(player, {"board": FIELD["board"], "piece": 1}, memory)  # 2 and 6 are left
-    drawn = (states[:, mcts.QUEUE] & np.uint64(15)).astype(int)
+    drawn = (states[:, game.QUEUE] & np.uint64(15)).astype(int)
     assert set(drawn[nodes["depth"] == 1]) == {2, 6}
     for i in np.flatnonzero(nodes["depth"] == 2):
         assert {drawn[i], drawn[nodes["parent"][i]]} == {2, 6}
