@@ -175,17 +175,18 @@ _ENDS = {
 }
 
 
-def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array | None = None) -> str:
+def prompt(observation: Observation, rules: Any, mask: Array) -> str:
     """A position as a question to a language model.
 
     - `rules`: `env.unwrapped.rules`.
     - `mask`: the environment's action mask.
-    - `afterstates`: the boards that actions lead to, as `env.unwrapped.afterstates()` returns them first; default: they
-      are not shown.
     """
     legal, names = np.flatnonzero(mask).tolist(), action_names(rules)
     if isinstance(rules, Rules2048):
-        lines = ["Board:", _tiles(observation), "Legal moves: " + ", ".join(names[action] for action in legal)]
+        rows = [row.split() for row in game2048.to_text(observation).split("/")]
+        width = max(len(word) for row in rows for word in row)
+        lines = ["Board:", *(" ".join(word.rjust(width) for word in row) for row in rows)]
+        lines.append("Legal moves: " + ", ".join(names[action] for action in legal))
         question = "Answer with one move in <answer></answer>."
     else:
         board, *pieces = position(observation, rules).split()
@@ -202,18 +203,7 @@ def prompt(observation: Observation, rules: Any, mask: Array, afterstates: Array
             )
             if rules.slides:
                 question = question[:-1] + ", and add 'slide left' or 'slide right' to slide it."
-    if afterstates is not None:
-        for action in legal:
-            board = afterstates[action]
-            shown = _tiles(board) if isinstance(rules, Rules2048) else tetris.to_text(board).replace("/", "\n")
-            lines += [f"After {names[action]}:", shown]
     return "\n".join([*lines, question])
-
-
-def _tiles(board: Any) -> str:
-    rows = [row.split() for row in game2048.to_text(board).split("/")]
-    width = max(len(word) for row in rows for word in row)
-    return "\n".join(" ".join(word.rjust(width) for word in row) for row in rows)
 
 
 def _rotations(piece: str, rules: Any, mask: Array) -> Iterator[str]:
@@ -289,7 +279,7 @@ _DEGREES = r"\s{0,3}(?:°|deg(?:rees?)?\b)"
 _COLUMN = rf"\bcol(?:umn)?s?\b\W{{0,4}}?({_NUMBER})\b"
 _OF_PROMPT = re.compile(
     rf"legal moves: {_MOVE}(?:, {_MOVE})*|all tiles up, right, down or left"
-    rf"|after (?:{_MOVE}|(?:hold, )?column \d+(?:, turned \d+°)?(?:, slid \w+|, row \d+)?):|possible: [^\n]*"
+    r"|possible: [^\n]*"
     r"|turned clockwise by 90 degrees|moved and turned|if you say hold|slide one column to the left"
     r"|the piece in its rotations|a rotation and a column"
     r"|rotation r column c|(?:rotation \d+, )?columns \d+ to \d+|'slide left' or 'slide right' to slide it"

@@ -28,7 +28,7 @@ from mergefall.text import in_words, position, prompt, read_answer, rules_text
 from mergefall.typing import Dict
 
 CHARACTERS = frozenset(string.printable + "°×")
-LONGEST_PROMPT, LONGEST_ANSWER = 1 << 18, 4_000  # Tetris of 40 rows, each of 192 afterstates a text of 720 characters
+LONGEST_PROMPT, LONGEST_ANSWER = 1 << 18, 4_000  # with hold 5,632 placements of up to 43 characters can be reachable
 FAULTS = {
     "illegal": "This is not a legal move. Try again.",
     "unreadable": "No move could be read in this answer. Try again.",
@@ -49,7 +49,6 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
     Args:
         env: made by `gym.make` with an id of mergefall.
         rules: whether each prompt begins with the rules (`mergefall.text.rules_text`).
-        afterstates: whether prompts show the boards that moves lead to.
         penalty: from 0 up.
         patience: from 1 up.
 
@@ -61,17 +60,16 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         env: gym.Env[Any, Any],
         *,
         rules: bool = False,
-        afterstates: bool = False,
         penalty: float = 0.0,
         patience: int = 3,
     ) -> None:
         inner: Any = env.unwrapped
         if not hasattr(inner, "rules") or not hasattr(inner, "afterstates"):
             raise ValueError(f"env is {env}; expected an environment of mergefall")
-        RecordConstructorArgs.__init__(self, rules=rules, afterstates=afterstates, penalty=penalty, patience=patience)
+        RecordConstructorArgs.__init__(self, rules=rules, penalty=penalty, patience=patience)
         gym.Wrapper.__init__(self, env)
         self.penalty, self.patience = number("penalty", penalty, 0, float("inf")), integer("patience", patience, 1)
-        self._rules, self._inner, self._afterstates = in_words(inner.rules), inner, afterstates
+        self._rules = in_words(inner.rules)
         self._info: Dict = {}
         self._head = f"{rules_text(inner.rules)}\n\n" if rules else ""
         self.observation_space = Text(LONGEST_PROMPT, charset=CHARACTERS)
@@ -105,5 +103,4 @@ class TextGame(gym.Wrapper[str, str, Any, Any], RecordConstructorArgs):
         return self._info | {"action_mask": self._info["action_mask"].copy()}
 
     def _prompt(self, observation: Any, info: Dict) -> str:
-        boards = self._inner.afterstates()[0] if self._afterstates else None
-        return self._head + prompt(observation, self._rules, info["action_mask"], boards)
+        return self._head + prompt(observation, self._rules, info["action_mask"])

@@ -37,7 +37,7 @@ def compiled_differences(board):
     ("game", "spec"),
     [
         (game2048, "nneonneo"),
-        (game2048, {"name": "tile-order", "order": 3, "strict": True}),
+        (game2048, {"name": "tile-order", "order": 3, "distinct": True}),
         (game2048, {"name": "prairie-fire", "reward": 2, "stages": [[11, {"penalty": -2}]]}),
         *((tetris, name) for name in tetris.HEURISTICS),
         (tetris, {"name": "two-tetrad", "f8": -3}),

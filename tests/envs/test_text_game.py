@@ -15,7 +15,7 @@ MADE = {
 }
 
 
-@pytest.mark.parametrize("options", [{}, {"rules": True, "afterstates": True}])
+@pytest.mark.parametrize("options", [{}, {"rules": True}])
 @pytest.mark.parametrize("name", MADE)
 def test_a_game_in_text_is_the_game_by_actions(name, options):
     env_id, kwargs = MADE[name]
@@ -26,7 +26,6 @@ def test_a_game_in_text_is_the_game_by_actions(name, options):
     for _ in range(60):
         assert text.observation_space.contains(shown)
         assert shown.startswith("You p") == bool(options)
-        assert ("After " in shown) == bool(options)
         assert (told["action_mask"] == info["action_mask"]).all()
         action = rng.choice(np.flatnonzero(info["action_mask"]))
         answer = f"<answer>{action_names(env.unwrapped.rules)[action]}</answer>"
@@ -82,9 +81,8 @@ def test_made_again_from_its_spec():
 
 
 def test_the_longest_prompt_lies_in_its_space():
-    env = TextGame(
-        gym.make("mergefall/Tetris-v0", rows=40, cols=16, placements="slide", preview=0), rules=True, afterstates=True
-    )
+    rules = {"rows": 40, "cols": 16, "placements": "reachable", "hold": True, "preview": 1}
+    env = TextGame(gym.make("mergefall/Tetris-v0", **rules), rules=True)
     board = np.zeros((40, 16), int)
     board[10::3, ::4] = board[11::3, 2::4] = 1
     prompts = [env.reset(seed=0, options={"board": board, "piece": piece})[0] for piece in "LJT"]
