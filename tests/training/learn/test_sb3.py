@@ -13,7 +13,6 @@ from mergefall_training.learn.run import open_run, read_config, read_curve
 from mergefall_training.learn.sb3 import train as sb3
 from mergefall_training.learn.sb3.dqn import AfterstatesDQN
 from mergefall_training.learn.sb3.networks import parameters_of
-from mergefall_training.learn.sb3.player import PolicyAgent
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.match import Match
@@ -117,25 +116,6 @@ def test_searches_take_q_values_in_units_of_the_reward(tmp_path):
     save_model(tmp_path / "raw.npz", raw, model.arrays)
     legal = np.isfinite(values)
     np.testing.assert_allclose(values[legal], unit * make(str(tmp_path / "raw.npz")).values(boards)[legal], rtol=1e-5)
-
-
-@pytest.mark.parametrize("algorithm", CHANGED)
-def test_a_class_on_the_buffers_of_sb3_is_a_learner_with_its_own_arguments(algorithm):
-    class Own(sb3.CLASSES[algorithm]):
-        def __init__(self, *arguments, beta=1.0, **options):
-            super().__init__(*arguments, **options)
-            self.beta = beta
-
-    class Learner(sb3.Learner):
-        kind = Own
-
-    learner = Learner(config(algorithm, beta=0.5), "cpu")
-    learner.begin()
-    assert (type(learner.model), learner.model.beta) == (Own, 0.5)
-    spec = {"algorithm": "own", "env_id": GAME, "env_kwargs": learner.config.env_kwargs, "network": learner.network()}
-    assert PolicyAgent(spec, learner.arrays()).log_probabilities == (algorithm == "maskable-ppo")
-    with pytest.raises(ValueError, match="has no 'betta'; it has batch_size, beta, "):
-        Learner(config(algorithm, betta=1), "cpu")
 
 
 def test_a_folder_holds_one_run(folder, tmp_path):

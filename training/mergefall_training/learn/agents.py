@@ -34,7 +34,7 @@ def player_at(path: str, model: str = "best", checksum: str | None = None, **opt
     Raises ValueError if the path holds no model, or one with another checksum, or if the agent has no such option.
     """
     loaded = load_model(_model_file(path, model), options)
-    if checksum is not None and not (isinstance(checksum, str) and loaded.checksum.startswith(checksum)):
+    if checksum is not None and not loaded.checksum.startswith(str(checksum)):
         raise ValueError(f"{path} has the checksum {loaded.checksum}; expected {checksum}…: it is another model")
     make_player = player_maker(loaded.spec["algorithm"])
     known(path, options, ["model", "checksum", *list(inspect.signature(make_player).parameters)[2:]])
@@ -52,8 +52,9 @@ def trained_in(path: str, model: str = "best", **options: Any) -> Dict:
 
 def _shipped(file: str, about: str, options: str = "") -> Callable[..., Player]:
     """A factory of an agent that comes with the package; its docstring begins with `about` and has its own options."""
-    factory: Any = partial(player_at, str(SHIPPED / file))
-    factory.plays = partial(trained_in, str(SHIPPED / file))
+    path = str(SHIPPED / file)
+    factory: Any = partial(player_at, path)
+    factory.plays = partial(trained_in, path)
     factory.__doc__ = f"""{about}
 
     Args:{options}
@@ -147,7 +148,7 @@ def counted_by(spec: Options) -> bool | str | None:
     None can where rewards were shaped, or where a `goal` ends the game, because searches play on.
     """
     kwargs: Options = spec["env_kwargs"]
-    if spec.get("shaped") or kwargs.get("shaping") is not None or kwargs.get("goal") is not None:
+    if spec.get("shaped") or kwargs.get("shaping") or kwargs.get("goal"):
         return None
     return COUNTED.get(game_of(spec["env_id"]).name, {}).get(kwargs["reward"])
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -66,51 +65,53 @@ def flatten(tree: Any) -> tuple[Any, dict[str, Array]]:
     ({'$items': [['step', 3], ['moments', [{'$array': '0'}]], [0, None]]}, {'0': array([0., 0.])})
     """
     arrays: dict[str, Array] = {}
-    return _flat(tree, arrays), arrays
 
-
-def _flat(tree: Any, arrays: dict[str, Array]) -> Any:
-    match tree:
-        case None | bool() | int() | str():
-            return tree
-        case float():  # NumPy's float64 is one, but json would not write it; JSON lacks infinity and NaN
-            return float(tree) if math.isfinite(tree) else {"$float": str(float(tree))}
-        case Mapping():
-            if all(isinstance(key, str) and not key.startswith("$") for key in tree):
-                return {key: _flat(value, arrays) for key, value in tree.items()}
-            return {"$items": [[_flat(key, arrays), _flat(value, arrays)] for key, value in tree.items()]}
-        case tuple():
-            return {"$tuple": [_flat(value, arrays) for value in tree]}
-        case list():
-            return [_flat(value, arrays) for value in tree]
-    name = str(len(arrays))
-    if isinstance(tree, np.ndarray | np.generic):
+    def flat(tree: Any) -> Any:
+        match tree:
+            case None | bool() | int() | str():
+                return tree
+            case float():  # NumPy's float64 is one, but json would not write it; JSON lacks infinity and NaN
+                return float(tree) if math.isfinite(tree) else {"$float": str(float(tree))}
+            case Mapping():
+                if all(isinstance(key, str) and not key.startswith("$") for key in tree):
+                    return {key: flat(value) for key, value in tree.items()}
+                return {"$items": [flat([*pair]) for pair in tree.items()]}
+            case tuple():
+                return {"$tuple": flat([*tree])}
+            case list():
+                return [flat(value) for value in tree]
+        kind, name = "$array", str(len(arrays))
+        if hasattr(tree, "detach"):  # a tensor; PyTorch may be missing
+            kind, tree = "$tensor", tree.detach().cpu().numpy()
+        if not isinstance(tree, np.ndarray | np.generic):
+            raise TypeError(f"{tree!r} cannot be kept; expected numbers, text, lists, dictionaries, arrays or tensors")
         arrays[name] = np.asarray(tree)
-        return {"$array": name}
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(tree, torch.Tensor):
-        arrays[name] = tree.detach().cpu().numpy()
-        return {"$tensor": name}
-    raise TypeError(f"{tree!r} cannot be kept; expected numbers, text, lists, dictionaries, arrays or tensors")
+        return {kind: name}
+
+    return flat(tree), arrays
 
 
 def unflatten(flat: Any, arrays: Arrays) -> Any:
     """The data that `flatten` was given; tensors are on the CPU."""
-    if isinstance(flat, list):
-        return [unflatten(value, arrays) for value in flat]
-    if not isinstance(flat, dict):
-        return flat
-    match flat:
-        case {"$items": pairs}:
-            return {unflatten(key, arrays): unflatten(value, arrays) for key, value in pairs}
-        case {"$tuple": values}:
-            return tuple(unflatten(value, arrays) for value in values)
-        case {"$float": text}:
-            return float(text)
-        case {"$array": name}:
-            return arrays[name]
-        case {"$tensor": name}:
-            import torch
 
-            return torch.from_numpy(arrays[name])
-    return {key: unflatten(value, arrays) for key, value in flat.items()}
+    def whole(flat: Any) -> Any:
+        match flat:
+            case list():
+                return [whole(value) for value in flat]
+            case {"$items": pairs}:
+                return dict(whole(pairs))
+            case {"$tuple": values}:
+                return tuple(whole(values))
+            case {"$float": text}:
+                return float(text)
+            case {"$array": name}:
+                return arrays[name]
+            case {"$tensor": name}:
+                import torch
+
+                return torch.from_numpy(arrays[name])
+            case dict():
+                return {key: whole(value) for key, value in flat.items()}
+        return flat
+
+    return whole(flat)

@@ -32,19 +32,18 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> Dict:
     >>> load_preset("ntuple", "mergefall/Game2048-v0", "2min")["n_timesteps"]
     120000000
     """
-    presets = _presets(algorithm)
-    env_id = env_id.rpartition(":")[2]
+    presets, env_id = _presets(algorithm), env_id.rpartition(":")[2]
     game = gym.registry[env_id].entry_point if env_id in gym.registry else None
-    same = [other for other in presets if gym.registry[other].entry_point == game]
-    if env_id not in presets and not same:
+    alike = [other for other in presets if other == env_id or gym.registry[other].entry_point == game]
+    if not alike:
         raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
-    preset = dict(presets[env_id if env_id in presets else same[0]])
+    preset = dict(presets[env_id if env_id in alike else alike[0]])
     others = preset.pop("others", {})
     if name is not None and name not in others:
         raise ValueError(
             f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {', '.join(others) or 'none'}"
         )
-    chosen = preset | (others[name] if name is not None else {})
+    chosen = preset | others.get(name, {})
     if env_id not in presets:
         sizes = game_of(env_id).size
         chosen["env_kwargs"] = {
@@ -62,8 +61,8 @@ def presets_of(algorithm: str) -> list[tuple[str, str, Dict]]:
     """An algorithm's presets: (environment's id, name, settings); the usual one has the name ""."""
     rows = []
     for env_id, preset in _presets(algorithm).items():
-        usual = {name: value for name, value in preset.items() if name != "others"}
-        rows += [(env_id, "", usual), *((env_id, name, other) for name, other in preset.get("others", {}).items())]
+        others = preset.pop("others", {})
+        rows += [(env_id, name, settings) for name, settings in {"": preset, **others}.items()]
     return rows
 
 
@@ -100,6 +99,6 @@ def configure(
     env_kwargs = {**hyperparameters.pop("env_kwargs", {}), **(env_kwargs or {})}
     preset_steps, preset_cap = hyperparameters.pop("n_timesteps"), hyperparameters.pop("max_episode_steps", None)
     steps = integer("timesteps", preset_steps if timesteps is None else timesteps, 1)
-    cap = preset_cap if max_episode_steps is None else max_episode_steps
     interval = max(1, steps // EVALUATIONS) if interval is None else interval
+    cap = preset_cap if max_episode_steps is None else max_episode_steps
     return Config(algorithm, env_id, env_kwargs, hyperparameters, steps, interval, episodes, seed, cap)

@@ -20,8 +20,8 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager
+from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from inspect import signature
 from operator import attrgetter
@@ -147,14 +147,18 @@ class Point:
     figures: dict[str, float]
 
 
+@dataclass
 class Run:
     """A run folder that this process has locked; made by `open_run`. `learner` is that of a new run."""
 
-    def __init__(
-        self, folder: Path, config: Config, points: list[Point], device: str, progress: bool, learner: Any
-    ) -> None:
-        self.folder, self.config, self.points, self.device = folder, config, points, device
-        self.progress, self.learner, self._before, self._begun = progress, learner, 0.0, perf_counter()
+    folder: Path
+    config: Config
+    points: list[Point]
+    device: str
+    progress: bool
+    learner: Any
+    _before: float = 0.0
+    _begun: float = field(default_factory=perf_counter)
 
     @property
     def seconds(self) -> float:
@@ -222,17 +226,18 @@ class Run:
         on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
         player = make_player(spec, dict(arrays), **on_device)
         games = evaluate(player, config.match, config.episodes, EVALUATION_SEED, workers=1, progress=False).summary()
+        tiles = {str(tile): share.value for tile, share in games.tiles.items()}
         point = Point(
-            step=step,
-            seconds=round(self.seconds, 3),
-            episodes=games.episodes,
-            headline=games.headline,
-            mean=games.mean.value,
-            low=games.mean.low,
-            high=games.mean.high,
-            capped=games.capped,
-            tiles={str(tile): rate.value for tile, rate in games.tiles.items()},
-            figures=dict(figures),
+            step,
+            round(self.seconds, 3),
+            games.episodes,
+            games.headline,
+            games.mean.value,
+            games.mean.low,
+            games.mean.high,
+            games.capped,
+            tiles,
+            dict(figures),
         )
         if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
@@ -346,16 +351,18 @@ def train(
     `OMP_NUM_THREADS` changes that. The arguments are those of `open_run`.
     """
     trainer(config.algorithm)  # before the folder is made: packages may be missing
-    with ExitStack() as after:
-        torch = sys.modules.get("torch")
-        if torch is not None and "OMP_NUM_THREADS" not in os.environ:
-            # On two threads, small networks are much slower beside other work.
-            after.callback(torch.set_num_threads, torch.get_num_threads())
-            torch.set_num_threads(1)
-        run = after.enter_context(open_run(folder, config, resume=resume, device=device, progress=progress))
-        if not run.points or run.points[-1].step < config.timesteps:
-            run.train()
-        return run
+    torch: Any = sys.modules.get("torch")
+    threads = torch and torch.get_num_threads()
+    try:
+        if torch and "OMP_NUM_THREADS" not in os.environ:
+            torch.set_num_threads(1)  # on two threads, small networks are much slower beside other work
+        with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
+            if not run.points or run.points[-1].step < config.timesteps:
+                run.train()
+            return run
+    finally:
+        if torch:
+            torch.set_num_threads(threads)
 
 
 def read_config(folder: FilePath, typed: Any = ()) -> Config:
@@ -394,8 +401,7 @@ def read_curve(folder: FilePath) -> list[Point]:
     path = Path(folder) / "curve.jsonl"
     if not path.is_file():
         raise ValueError(f"{folder} holds no training run: there is no {path}")
-    records = read_lines(path, "evaluations")[0][1:]  # after the header
-    return in_places(f"{path}, line", _point, records, 2)
+    return in_places(f"{path}, line", _point, read_lines(path, "evaluations")[0][1:], 2)  # after the header
 
 
 def _point(record: Dict) -> Point:

@@ -88,8 +88,10 @@ class Student(MaskablePPO):
         log_probs, values = policy.log_probabilities(policy.obs_to_tensor(observations)[0], masks)
         return log_probs, values[:, 0]
 
-    def descend(self, loss: torch.Tensor) -> None:
-        """Take a gradient step."""
+    def descend(self, loss: torch.Tensor, **figures: torch.Tensor) -> None:
+        """Take a gradient step, and log the means of figures."""
+        for name, figure in figures.items():
+            self.logger.record_mean(f"train/{name}", figure.item())
         self.policy.optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
@@ -103,6 +105,7 @@ class Student(MaskablePPO):
 class Learner(sb3.Learner):
     """A student, of the class `kind`, with its teachers; rewards are divided as `normalize` of MaskablePPO does it."""
 
+    kind: Any
     settings: Any
 
     def __init__(self, config: Config, device: str = "auto") -> None:

@@ -60,13 +60,13 @@ class Teachers:
     def values(self, observations: Observation, step: int) -> Floats:
         """The values of all actions, float64[n, actions], by the teacher at a step; −∞ if illegal or fatal."""
         players, count = self._players[self.number_at(step)], len(board_of(observations))
-        rows, found = np.array_split(np.arange(count), min(len(players), count)), {}
+        parts: list[Any] = np.array_split(np.arange(count), min(len(players), count))
 
-        def label(part: int) -> None:
-            found[part] = players[part].values(take(observations, rows[part]))
+        def label(k: int) -> None:
+            parts[k] = players[k].values(take(observations, parts[k]))
 
-        share(label, range(len(rows)), len(rows))
-        return np.concatenate([found[part] for part in range(len(rows))])
+        share(label, range(len(parts)), len(parts))
+        return np.concatenate(parts)
 
     def check(self, observations: Observation) -> None:
         """Raise ValueError for a teacher that cannot teach on a batch such as `observations`.

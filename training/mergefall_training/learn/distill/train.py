@@ -54,16 +54,13 @@ class Distillation(Student):
         boards, masks, targets, returns = (concatenate(column) for column in zip(*self.rounds, strict=True))
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        totals = np.zeros(2)
         for _ in range(self.h.gradient_steps):
             rows = np.random.randint(len(returns), size=self.batch_size)  # noqa: NPY002
             log_probs, values = self.outputs(take(boards, rows), masks[rows])
             policy_loss = -(self.tensor(targets[rows]) * log_probs).sum(dim=1).mean()
             value_loss = torch.nn.functional.mse_loss(values, self.tensor(returns[rows]))
-            self.descend(policy_loss + self.vf_coef * value_loss)
-            totals += policy_loss.item(), value_loss.item()
-        for name, total in zip(("policy_loss", "value_loss"), totals / self.h.gradient_steps, strict=True):
-            self.logger.record(f"train/{name}", total)
+            loss = policy_loss + self.vf_coef * value_loss
+            self.descend(loss, policy_loss=policy_loss, value_loss=value_loss)
         self.logger.record("train/temperature", self.teachers.temperature)
 
 

@@ -59,7 +59,6 @@ class Kickstarting(Student):
         targets = self.tensor(self.teachers.targets(boards, masks, self.before) if weight > 0 else np.zeros_like(masks))
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
-        figures = []
         for _ in range(self.n_epochs):
             for rows in torch.randperm(len(masks)).split(h.batch_size):
                 log_probs, values = self.outputs(take(boards, rows.numpy()), masks[rows])
@@ -71,12 +70,14 @@ class Kickstarting(Student):
                 value_loss = torch.nn.functional.mse_loss(values, steps.returns[rows])
                 entropy = -(log_probs.exp() * log_probs).sum(dim=1).mean()
                 teacher_loss = -(targets[rows] * log_probs).sum(dim=1).mean()
-                self.descend(policy_loss + h.vf_coef * value_loss - h.ent_coef * entropy + weight * teacher_loss)
-                clip_fraction = ((ratio - 1).abs() > h.clip_range).float().mean()
-                figures.append([one.item() for one in (policy_loss, value_loss, entropy, teacher_loss, clip_fraction)])
-        names = ("policy_loss", "value_loss", "entropy", "teacher_loss", "clip_fraction")
-        for name, mean in zip(names, np.mean(figures, axis=0), strict=True):
-            self.logger.record(f"train/{name}", mean)
+                self.descend(
+                    policy_loss + h.vf_coef * value_loss - h.ent_coef * entropy + weight * teacher_loss,
+                    policy_loss=policy_loss,
+                    value_loss=value_loss,
+                    entropy=entropy,
+                    teacher_loss=teacher_loss,
+                    clip_fraction=((ratio - 1).abs() > h.clip_range).float().mean(),
+                )
         self.logger.record("train/kickstart_coef", weight)
 
 

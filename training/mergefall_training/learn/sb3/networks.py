@@ -27,7 +27,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, Combine
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
-from mergefall_training.learn.afterstate.inputs import Afterstates, tetris_afterstates, tetris_inputs
+from mergefall_training.learn.afterstate.inputs import tetris_afterstates, tetris_inputs
 from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, neighbours, table_of
 
 ILLEGAL = -1e8  # the logit of an illegal action
@@ -167,6 +167,8 @@ class BoardAfterstates(BaseFeaturesExtractor):
     `placements` and `overflow` are the environment's rules, which observations do not show.
     """
 
+    unshown: tuple[str, ...] = ("placements", "overflow")
+
     def __init__(
         self,
         observation_space: gym.spaces.Dict,
@@ -191,21 +193,19 @@ class BoardAfterstates(BaseFeaturesExtractor):
         )
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        n, actions = len(observations["board"]), self.actions
-        table, games, features = self._features(observations)
-        places = games * actions + torch.from_numpy(table.actions).to(features.device)
-        each = features.new_zeros(n * actions, self.width).index_copy(0, places, features).view(n, actions, -1)
+        features, places, empty = self._features(observations)
+        each = empty.index_copy(0, places, features).unflatten(0, (-1, self.actions))
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
     def of_actions(self, observations: dict[str, torch.Tensor], actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        _, games, features = self._features(observations, actions.cpu().numpy())
-        return features.new_zeros(len(actions), self.width).index_copy(0, games, features)
+        features, places, empty = self._features(observations, actions.cpu().numpy())
+        return empty.index_copy(0, places, features)
 
     def _features(
-        self, observations: dict[str, torch.Tensor], actions: Ints | None = None
-    ) -> tuple[Afterstates, torch.Tensor, torch.Tensor]:
-        """(table of afterstates, the board of each row int64[rows], its features float[rows, width])."""
+        self, observations: dict[str, torch.Tensor], chosen: Ints | None = None
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """(features of afterstates, their places among all actions or the `chosen` ones, zeros for all of these)."""
         board = observations["board"]
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         arrays = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
@@ -213,8 +213,9 @@ class BoardAfterstates(BaseFeaturesExtractor):
             one_hot = {name: observations[name].reshape(n, -1) for name in ("queue", "hold")}
             first = one_hot["queue"][:, : self.rules.n_pieces].argmax(dim=1, keepdim=True)
             arrays |= {"queue": first.cpu().numpy(), "hold": one_hot["hold"].argmax(dim=1).cpu().numpy()}
-        table = tetris_afterstates(arrays, self.rules, actions)
-        games = torch.from_numpy(np.repeat(np.arange(n), np.diff(table.begins))).to(board.device)
+        table = tetris_afterstates(arrays, self.rules, chosen)
+        rows = np.repeat(np.arange(n), np.diff(table.begins))  # the board of each afterstate
+        games = torch.from_numpy(rows).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
         columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
         if self.following:
@@ -222,7 +223,9 @@ class BoardAfterstates(BaseFeaturesExtractor):
         if self.rules.hold:
             other = torch.from_numpy(table.actions >= self.actions // 2).to(board.device, torch.float32)
             columns += [observations["hold"].reshape(n, -1)[games], other[:, None]]
-        return table, games, nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
+        features = nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
+        count, places = (self.actions, rows * self.actions + table.actions) if chosen is None else (1, rows)
+        return features, torch.from_numpy(places).to(board.device), features.new_zeros(n * count, features.shape[1])
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, actions, width]; the last feature is 1 if the action is legal, else 0."""
@@ -243,6 +246,8 @@ class KeysAfterstates(BoardAfterstates):
     show.
     """
 
+    unshown = ("rotate_180",)
+
     def __init__(
         self,
         observation_space: gym.spaces.Dict,
@@ -255,7 +260,7 @@ class KeysAfterstates(BoardAfterstates):
         height, cols = board.shape  # pyright: ignore[reportGeneralTypeIssues]
         spaces["board"] = gym.spaces.Box(0, 1, (height - STORAGE, cols), np.uint8)
         super().__init__(gym.spaces.Dict(spaces), channels, features_dim)
-        self.keys, self.features, self.width = len(KEYS) - 1 + rotate_180, features_dim, 1
+        self.keys, self.width = len(KEYS) - 1 + rotate_180, 1
         self._features_dim = self.keys + features_dim
         self.register_buffer("distances", torch.from_numpy(key_distances(cols, self.keys)), persistent=False)
         self.worth, self.bias = nn.Parameter(torch.randn(features_dim) / 10), nn.Parameter(torch.zeros(self.keys))
@@ -265,14 +270,13 @@ class KeysAfterstates(BoardAfterstates):
         board, n = observations["board"][:, STORAGE:], len(observations["board"])
         piece, place = (observations[name].reshape(n, -1) for name in ("piece", "place"))
         rotation, column = place[:, :4].argmax(dim=1), place[:, 4 : 4 + self.rules.cols].argmax(dim=1)
-        table, games, features = self._features({**observations, "board": board})
-        rows = games * self.actions + torch.from_numpy(table.actions).to(board.device)
-        each = features.new_zeros(n * self.actions, self.features).index_copy(0, rows, features)
-        worth = features.new_full((n * self.actions,), ILLEGAL).index_copy(0, rows, features @ self.worth)
+        features, places, empty = self._features({**observations, "board": board})
+        each = empty.index_copy(0, places, features).view(n, self.actions, -1)
+        worth = features.new_full((len(empty),), ILLEGAL).index_copy(0, places, features @ self.worth)
         distances: Any = self.distances
         keys = self.cost * distances[piece.argmax(dim=1), rotation, column]
         logits = (SHARP * (worth.view(n, 1, -1) - keys)).logsumexp(dim=2).clamp(min=-SHARP * FAR) + SHARP * self.bias
-        return torch.cat([logits, each.view(n, self.actions, -1).amax(dim=1)], dim=1)
+        return torch.cat([logits, each.amax(dim=1)], dim=1)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The logits by key: float[n, keys, 1]."""
@@ -449,10 +453,6 @@ EXTRACTORS: dict[str, type[BaseFeaturesExtractor]] = {
     "board-afterstates": BoardAfterstates,
     "keys-afterstates": KeysAfterstates,
 }
-UNSHOWN: dict[Any, tuple[str, ...]] = {  # rules that a network needs and observations do not show
-    BoardAfterstates: ("placements", "overflow"),
-    KeysAfterstates: ("rotate_180",),
-}
 POLICIES: dict[str, Dict] = {  # the policies of an algorithm by name
     "maskable-ppo": {"MlpPolicy": Policy, "MultiInputPolicy": Policy, "AfterstatesPolicy": AfterstatesPolicy},
     "dqn": {
@@ -473,7 +473,7 @@ def policy_class(algorithm: str, network: Options, env_kwargs: Options) -> tuple
     extractor = "features_extractor_class"
     if extractor in kwargs:
         kwargs[extractor] = EXTRACTORS[choice(f"policy_kwargs: {extractor}", kwargs[extractor], EXTRACTORS)]
-    names = UNSHOWN.get(kwargs.get(extractor), ())
+    names = getattr(kwargs.get(extractor), "unshown", ())
     if rules := {name: env_kwargs[name] for name in names if name in env_kwargs}:
         kwargs["features_extractor_kwargs"] = {**kwargs.get("features_extractor_kwargs", {}), **rules}
     return kind, kwargs

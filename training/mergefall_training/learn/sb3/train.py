@@ -57,17 +57,13 @@ COUNTERS = ("num_timesteps", "_n_updates", "_current_progress_remaining", "_n_ca
 
 
 class Learner(training.Learner):
-    """An algorithm of Stable-Baselines3 on the native batch; a subclass may name another class as its `kind`.
+    """An algorithm of Stable-Baselines3 on the native batch; hyper-parameters are `OURS` and its class's arguments."""
 
-    Hyper-parameters are `OURS` and the arguments of that class.
-    """
-
-    kind: Any = None
     model: Any
 
     def __init__(self, config: Config, device: str = "auto") -> None:
         self.config, self.hyperparameters = config, config.hyperparameters
-        self.model = build(config, device, self.kind)
+        self.model = build(config, device)
 
     @property
     def step(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -190,21 +186,21 @@ class _Between(BaseCallback):
 # -- algorithm and environments ---------------------------------------------------------------------------------------
 
 
-def build(config: Config, device: str = "auto", kind: Any = None) -> Any:
+def build(config: Config, device: str = "auto") -> Any:
     """The model that `mergefall train` would train: sb3-contrib's MaskablePPO or SB3's DQN on the native batch.
 
     Train it with `model.learn(config.timesteps)`. `model.env` divides rewards (`VecNormalize`) if the configuration
-    says so. `warm_start` is not loaded. `kind`: another class. Raises ValueError for bad hyper-parameters.
+    says so. `warm_start` is not loaded. Raises ValueError for bad hyper-parameters.
 
     >>> from mergefall_training.learn.presets import configure
     >>> model = build(configure("maskable-ppo", preset="2min"), "cpu")
     >>> type(model).__name__, type(model.policy).__name__, model.n_envs, model.gamma
     ('MaskablePPO', 'AfterstatesPolicy', 256, 0.99)
     """
-    kind, given = kind or CLASSES[config.algorithm], config.hyperparameters
-    defaults = arguments_of(kind) | OURS
-    check_values(config, dict(sorted(defaults.items())))
-    chosen: Dict = {**defaults, **given}
+    kind = CLASSES[config.algorithm]
+    defaults = dict(sorted((arguments_of(kind) | OURS).items()))
+    check_values(config, defaults)
+    chosen: Dict = {**defaults, **config.hyperparameters}
     starts = chosen.get("learning_starts", 0)
     if starts >= config.timesteps:
         raise ValueError(
@@ -215,15 +211,9 @@ def build(config: Config, device: str = "auto", kind: Any = None) -> Any:
 
 
 def arguments_of(kind: Any) -> Dict:
-    """The arguments of an algorithm's class that may be set, with their defaults; behind `**` those of its base."""
-    found: Dict = {}
-    for base in kind.__mro__:
-        parameters = inspect.signature(base).parameters.values()
-        more = [one for one in parameters if one.kind in (one.VAR_KEYWORD, one.VAR_POSITIONAL)]
-        found = {one.name: one.default for one in parameters if one not in more} | found
-        if not more:
-            break
-    return {name: default for name, default in found.items() if name not in NOT_TO_SET}
+    """The arguments of an algorithm's class that may be set, with their defaults."""
+    found = inspect.signature(kind).parameters.items()
+    return {name: one.default for name, one in found if name not in NOT_TO_SET}
 
 
 def model_of(kind: Any, chosen: Options, config: Config, device: str) -> Any:
