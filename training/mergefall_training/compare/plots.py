@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import textwrap
+from itertools import cycle, product
 from typing import Any, Literal
 
 import matplotlib
@@ -15,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
 from mergefall_training.compare.league import LeagueResult
-from mergefall_training.compare.results import ContestResult
+from mergefall_training.compare.results import ContestResult, Line
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, mean_of_runs, short
 
@@ -24,6 +25,8 @@ BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
 MARKERS = "osD^v"  # for more players than colours
 LABEL = 72  # letters of a label
+BELOW = {"ncols": 2, "fontsize": 9}  # a legend of long labels
+Drawn = tuple[str, float, dict[str, int]]  # a plot's title, its height, and arguments of its legend
 
 
 @matplotlib.rc_context(
@@ -36,25 +39,21 @@ LABEL = 72  # letters of a label
 def draw(result: ContestResult, form: Literal["png", "svg"] = "png") -> dict[str, bytes]:
     """The plots of a contest, files by name: ``scores`` or ``lines``, ``speed``; ``learning`` of trained agents."""
     headline = "ratings" if isinstance(result, LeagueResult) else result.headline
-    figures = {"scores" if headline == "score" else headline: _headline(result), "speed": _speed(result)}
-    if result.trained:
-        figures["learning"] = _learning(result)
+    drawings = {"scores" if headline == "score" else headline: _headline, "speed": _speed}
     pictures = {}
-    for name, figure in figures.items():
-        content = io.BytesIO()
+    for name, drawing in (drawings | ({"learning": _learning} if result.trained else {})).items():
+        figure, content = Figure(layout="constrained"), io.BytesIO()
+        axes = figure.add_subplot()
+        title, height, legend = drawing(result, axes)
+        figure.set_size_inches(10, height)
+        figure.suptitle(f"{result.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
+        axes.set_title(textwrap.fill(result.conditions, 110), loc="left", fontsize=8, color=GREY)
+        axes.spines[["top", "right"]].set_visible(False)
+        figure.legend(loc="outside lower center", frameon=False, **legend)
         more: Any = {"transparent": True, "metadata": {"Date": None}} if form == "svg" else {"dpi": 144}
         figure.savefig(content, format=form, **more)
         pictures[name] = content.getvalue()
     return pictures
-
-
-def _figure(result: ContestResult, title: str, height: float) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(10, height), layout="constrained")
-    axes = figure.add_subplot()
-    figure.suptitle(f"{result.name}: {title}", x=0.01, ha="left", fontsize=13, fontweight="bold")
-    axes.set_title(textwrap.fill(result.conditions, 110), loc="left", fontsize=8, color=GREY)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
 
 
 def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> None:
@@ -86,7 +85,7 @@ def _named(label: str, mean: Estimate) -> str:
     return f"{short}, at least" if math.isinf(mean.value) else short
 
 
-def _headline(result: ContestResult) -> Figure:
+def _headline(result: ContestResult, axes: Axes) -> Drawn:
     if isinstance(result, LeagueResult):
         headline, league = "Elo rating", result.ratings
         series = [("rating", BLUE, "o", [league[row.label] for row in result.rows])]
@@ -96,7 +95,6 @@ def _headline(result: ContestResult) -> Figure:
             [("mean", BLUE, "o"), ("iqm", ORANGE, "s"), ("median", GREEN, "D")],
         )
         series = [(*kind, [getattr(row.summary, kind[0]) for row in result.rows]) for kind in kinds]
-    figure, axes = _figure(result, f"{headline}, with 95 % intervals", 1.6 + 0.42 * len(result.rows))
     labels = [f"{_named(row.label, row.summary.mean)}\nN={result.games_of(row)}" for row in result.rows]
     axes.set_yticks(range(len(labels)), labels, fontsize=9)
     axes.set_ylim(len(labels) - 0.5, -0.5)  # the best on top
@@ -111,20 +109,17 @@ def _headline(result: ContestResult) -> Figure:
     capped = any(row.evaluation.censored for row in result.rows)
     axes.set_xlabel(f"{headline} (of capped games: all {result.headline} / deaths)" if capped else headline)
     axes.grid(axis="x", color="#dddddd", linewidth=0.6)
-    figure.legend(loc="outside lower center", ncols=4, frameon=False)
-    return figure
+    return f"{headline}, with 95 % intervals", 1.6 + 0.42 * len(labels), {"ncols": 4}
 
 
-def _learning(result: ContestResult) -> Figure:
+def _learning(result: ContestResult, axes: Axes) -> Drawn:
     """Mean result against training steps for each group of agents; horizontal lines are the other players.
 
     A curve is the mean of several runs with Student's interval, or a single run with the interval of its games.
     """
-    headline = result.headline
-    others = [row for row in result.rows if not row.group]
-    figure, axes = _figure(result, f"mean {headline} while training, and other players", 5 + 0.13 * len(others))
-    for number, line in enumerate(result.trained):
-        colour, curves = PALETTE[number % len(PALETTE)], [row.curve for row in line.rows]
+    headline, colours, shown = result.headline, cycle(PALETTE), []
+    for line in result.trained:
+        colour, curves = next(colours), [row.curve for row in line.rows]
         steps = [point.step for point in min(curves, key=lambda curve: curve[-1].step)]
         if len(curves) > 1:  # runs may be evaluated at different steps
             runs = [np.interp(steps, [p.step for p in curve], [p.mean for p in curve]) for curve in curves]
@@ -133,46 +128,44 @@ def _learning(result: ContestResult) -> Figure:
             found = [Estimate(point.mean, point.low, point.high) for point in curves[0]]
         values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
-        runs = f", {len(curves)} runs" if len(curves) > 1 else ""
-        label = f"{_named(line.label, found[-1])}{runs}, N={curves[0][-1].episodes} a point"
+        label = f"{_named(line.label, found[-1])}{_runs(line)}, N={curves[0][-1].episodes} a point"
         axes.plot(steps, values, color=colour, label=label)
-    means = [_seen(row.summary.mean)[0] for row in others]
-    for number, (row, mean) in enumerate(zip(others, means, strict=True), start=len(result.trained)):
+    others = [row for row in result.rows if not row.group]
+    for row in others:
+        shown.append(_seen(row.summary.mean)[0])
         label = _named(row.label, row.summary.mean)
-        axes.axhline(mean, color=PALETTE[number % len(PALETTE)], linewidth=0.8, linestyle=(0, (4, 3)), label=label)
+        axes.axhline(shown[-1], color=next(colours), linewidth=0.8, linestyle=(0, (4, 3)), label=label)
     learnt = [point.mean for line in result.trained for row in line.rows for point in row.curve]
-    _headline_axis(axes, "y", [*means, max(learnt), np.median(learnt)])
+    _headline_axis(axes, "y", [*shown, max(learnt), np.median(learnt)])
     axes.set(xlabel="steps of all environments together", ylabel=f"mean {headline}", xlim=(0, None))
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
+    return f"mean {headline} while training, and other players", 5 + 0.13 * len(others), BELOW
 
 
-def _speed(result: ContestResult) -> Figure:
+def _speed(result: ContestResult, axes: Axes) -> Drawn:
     headline = "Elo rating" if isinstance(result, LeagueResult) else f"mean {result.headline}"
-    action = result.game.action
-    figure, axes = _figure(result, f"{headline} against thinking time", 5 + 0.13 * len(result.lines))
-    labels, times, estimates = [], [], []
-    for line in result.lines:  # agents that were trained alike are one point
-        games = [row.evaluation for row in line.rows]
+    action, times, shown = result.game.action, [], []
+    for line, (marker, colour) in zip(result.lines, cycle(product(MARKERS, PALETTE))):
+        games = [row.evaluation for row in line.rows]  # agents that were trained alike are one point
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
         mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an end
-        estimates.append(result.ratings[line.label] if isinstance(result, LeagueResult) else mean)
-        runs = f", {len(games)} runs" if len(games) > 1 else ""
-        labels.append(f"{_named(line.label, estimates[-1])}{runs}, N={len(together.episodes)}")
+        estimate = result.ratings[line.label] if isinstance(result, LeagueResult) else mean
+        label = f"{_named(line.label, estimate)}{_runs(line)}, N={len(together.episodes)}"
+        value, low, high = _seen(estimate)
         times.append(together.ms_per_move)
-    means, low, high = np.array([_seen(mean) for mean in estimates]).T
-    axes.vlines(times, low, high, colors=GREY, linewidth=1.5, alpha=0.6)
-    for number, label in enumerate(labels):
-        colour, marker = PALETTE[number % len(PALETTE)], MARKERS[number // len(PALETTE) % len(MARKERS)]
-        axes.plot(times[number], means[number], marker, color=colour, markersize=6, clip_on=False, label=label)
+        shown.append(value)
+        axes.vlines(times[-1], low, high, colors=GREY, linewidth=1.5, alpha=0.6)
+        axes.plot(times[-1], value, marker, color=colour, markersize=6, clip_on=False, label=label)
     spread = max(times) / min(times)
     subs = (1,) if spread > 100 else (1, 2, 3, 5, 7) if spread > 5 else range(1, 10)
     axes.set(xscale="log", xlabel=f"ms per {action} (wall time of the game / {action}s)", ylabel=headline)
     axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_major_formatter("{x:g}")
     axes.xaxis.set_minor_formatter(NullFormatter())
-    _headline_axis(axes, "y", means)
+    _headline_axis(axes, "y", shown)
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
-    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=9)
-    return figure
+    return f"{headline} against thinking time", 5 + 0.13 * len(shown), BELOW
+
+
+def _runs(line: Line) -> str:
+    return f", {len(line.rows)} runs" if len(line.rows) > 1 else ""

@@ -61,12 +61,7 @@ class Line:
     @property
     def mean(self) -> Estimate:
         """The mean over the games of a player; over several agents `mean_of_runs`."""
-        return self.rows[0].summary.mean if len(self.rows) == 1 else self.mean_of_runs
-
-    @property
-    def mean_of_runs(self) -> Estimate:
-        """The mean of the agents' means, with Student's interval."""
-        return mean_of_runs(self.means)
+        return self.rows[0].summary.mean if len(self.rows) == 1 else mean_of_runs(self.means)
 
     @property
     def means(self) -> np.ndarray:
@@ -236,7 +231,7 @@ class ContestResult:
         columns: dict[str, Sequence[Cell]] = {
             "trained alike": [line.label for line in lines],
             "runs": [str(len(line.rows)) for line in lines],
-            f"mean {self.headline}": [line.mean_of_runs for line in lines],
+            f"mean {self.headline}": [mean_of_runs(line.means) for line in lines],
             "of each": [" ".join(map(short, line.means)) for line in lines],
             **beside,
         }
@@ -245,22 +240,19 @@ class ContestResult:
 
     def content(self) -> Dict:
         """All figures, as `results.json` has them for each game."""
-        header = self.rows[0].evaluation.header
-        players, trained = [], []
+        header, players, trained = self.rows[0].evaluation.header, [], []
+        beside = {label: {"beside": asdict(versus)} for label, versus in self.beside.items()}
         for row in self.rows:
             about = row.evaluation.header
             player = {"label": row.label, "player": about.player, "options": about.options, "batched": row.batched}
             tiles = {str(tile): asdict(row.evaluation.tile_rate(tile)) for tile in self.all_tiles}
-            players.append(player | asdict(row.summary) | {"tiles": tiles} | self._beside_content(row.label))
+            players.append(player | asdict(row.summary) | {"tiles": tiles} | beside.get(row.label, {}))
         for line in self.trained:
-            runs, mean = [row.evaluation.header.player for row in line.rows], asdict(line.mean_of_runs)
-            trained.append({"label": line.label, "runs": runs, "mean": mean} | self._beside_content(line.label))
+            runs, mean = [row.evaluation.header.player for row in line.rows], asdict(mean_of_runs(line.means))
+            trained.append({"label": line.label, "runs": runs, "mean": mean} | beside.get(line.label, {}))
         about = {"name": self.name, "env": header.env_id, "env_kwargs": header.env_kwargs}
         about |= {"max_episode_steps": header.max_episode_steps, "adversary": self.adversary}
         return about | {"baseline": self.baseline, "players": players, "trained": trained}
-
-    def _beside_content(self, label: str) -> Dict:
-        return {"beside": asdict(self.beside[label])} if label in self.beside else {}
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rows)} players, {self.conditions}>"

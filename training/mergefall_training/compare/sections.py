@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from gymnasium.error import DependencyNotInstalled
+from mergefall.checks import in_place
 from mergefall.games import game_of
 from mergefall.typing import Dict
 from mergefall_baselines import make
@@ -164,14 +165,12 @@ class _Collected:
 def _suite_entry(folder: Path) -> Dict:
     """What the results beside a contest's folder say about it; no players without such results."""
     path = folder.with_name("results.json")
-    games, types = read_results(path).get("games", []), {"label": str, "player": str, "options": dict}
-    try:
+    with in_place(f"{path} holds no results of a comparison", (LookupError, TypeError, ValueError)):
+        games = read_results(path).get("games", [])
         entry = next((game for game in games if game["name"] == folder.name), {"players": []})
-        if all(isinstance(player[name], kind) for player in entry["players"] for name, kind in types.items()):
-            return entry
-    except (LookupError, TypeError):
-        pass
-    raise ValueError(f"{path} holds no results of a comparison")
+        told = ((one, str(one["label"]), str(one["player"]), dict(one["options"])) for one in entry["players"])
+        players = [one | {"label": label, "player": name, "options": options} for one, label, name, options in told]
+        return entry | {"players": players}
 
 
 def _entry_of(header: Header, suite: Dict) -> Dict:
