@@ -81,25 +81,21 @@ def page_rules(rules: Any) -> Dict:
         "pieces": [{"name": name, "rotations": rotations(name)} for name in pieces.names],
         "kicks": MOVES.tolist() if isinstance(rules, RulesOfKeys) or rules.reachable else None,
     }
-    if isinstance(rules, RulesOfKeys):
-        return field | _rules_of_keys(rules)
-    return field | {
-        "reach": rules.rows + ABOVE if rules.reachable else 0,
-        "slides": STEPS[: SLIDES if rules.slides else 1].tolist(),
-        "turns": ROTATIONS,
-        "lineScores": game.LINE_SCORES.tolist(),
-    }
-
-
-def _rules_of_keys(rules: RulesOfKeys) -> Dict:
+    if not isinstance(rules, RulesOfKeys):
+        return field | {
+            "reach": rules.rows + ABOVE if rules.reachable else 0,
+            "slides": STEPS[: SLIDES if rules.slides else 1].tolist(),
+            "turns": ROTATIONS,
+            "lineScores": game.LINE_SCORES.tolist(),
+        }
     (state,) = rules.new_states(1)
-    rate, holes, moving = state[[game.RATE, game.HOLES, game.MOVING]].tolist()
-    return {
+    garbage = zip(("rate", "holes", "moving"), state[[game.RATE, game.HOLES, game.MOVING]].tolist(), strict=True)
+    return field | {
         "keys": rules.n_actions,
         "timed": rules.timed,
         "falls": by_keys.FALLS.tolist() if rules.levels else [int(by_keys.gravity_of(state))],
         "levelLines": by_keys.LEVEL_LINES,
-        "garbage": {"rate": rate, "holes": holes, "moving": moving} if rules.garbage else None,
+        "garbage": dict(garbage) if rules.garbage else None,
         "clears": CLEARS,
         "points": by_keys.POINTS.tolist(),
         "attacks": by_keys.ATTACKS.tolist(),
@@ -126,28 +122,22 @@ def _replays(section: Section, row: Row, first: list[int], values: int) -> list[
     episodes = {episode.seed: episode for episode in row.evaluation.episodes}
     worst, *_, best = sorted(episodes.values(), key=lambda episode: episode.result) * 2
     notes = dict.fromkeys(first, "") | {best.seed: "best"} | {worst.seed: "worst"}
-    games = [(header, episodes[seed], note) for seed, note in notes.items()]
     try:
         with within(MOST_SECONDS, "to value positions"):
-            return [_replay(*game, player, values) for game in games]
+            return [_replay(header, episodes[seed], note, player, values) for seed, note in notes.items()]
     except ValueError as error:
         section.problems.append(f"{row.label}: its values are missing, because {error}")
-        return [_replay(*game, None, values) for game in games]
+        return [_replay(header, episodes[seed], note, None, 0) for seed, note in notes.items()]
 
 
 def _replay(header: Header, episode: Episode, note: str, player: Player | None, values: int) -> Dict:
     """One game as the page plays it, with the player's values at some positions."""
     actions = actions_of(episode.actions, episode.length)
     found: Dict = {
-        "seed": episode.seed,
+        **{name: getattr(episode, name) for name in ("seed", "actions", "length", "result", "score", "terminated")},
         "note": note,
         "stream": str(stream_from_seed(episode.seed)),
-        "actions": episode.actions,
         "wide": bool(actions.max(initial=0) > 255),
-        "length": episode.length,
-        "result": episode.result,
-        "score": episode.score,
-        "terminated": episode.terminated,
     }
     half, n = values // 2, len(actions)
     if player is None or not half:

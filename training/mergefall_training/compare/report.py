@@ -6,12 +6,12 @@ recorded games again; `replay.js` shows them. Plots are those of `plots.py`.
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
+from html import escape
 from pathlib import Path
 from string import Template
 
@@ -24,7 +24,6 @@ from mergefall_training.compare.replays import replays_of
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.compare.sections import Section, sections_of
 from mergefall_training.files import check_folder, write_whole
-from mergefall_training.learn.run import Config
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.records import RECORDED
 from mergefall_training.play.statistics import CONFIDENCE, percent
@@ -65,14 +64,15 @@ def report(
     sections = sections_of([Path(os.path.abspath(path)) for path in paths], progress)
     games = [replays_of(section, replays, values, progress) for section in sections]
     bodies = [_section_html(section, number) for number, section in enumerate(sections)]
-    parts = {name: (PAGE / name).read_text(encoding="utf-8") for name in ("page.css", "rules.js", "replay.js")}
-    page = Template((PAGE / "page.html").read_text(encoding="utf-8")).substitute(
-        title=html.escape(" · ".join(dict.fromkeys(section.name for section in sections))),
+    names = "page.html", "page.css", "rules.js", "replay.js"
+    page, style, *scripts = ((PAGE / name).read_text(encoding="utf-8") for name in names)
+    page = Template(page).substitute(
+        title=escape(" · ".join(dict.fromkeys(section.name for section in sections))),
         version=__version__,
-        style=parts["page.css"],
+        style=style,
         body="\n".join(bodies),
         data=json.dumps(games, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
-        script=parts["rules.js"] + parts["replay.js"],
+        script="".join(scripts),
     )
     write_whole(Path(out), page.encode(errors="backslashreplace"))  # files may hold half a surrogate pair
     return sections
@@ -81,18 +81,28 @@ def report(
 def _section_html(section: Section, number: int) -> str:
     """A section of the page: tables, replays, plots, configurations, and how to get the figures again."""
     result = section.result
-    problems = "".join(f"<li>{html.escape(problem)}</li>" for problem in section.problems)
+    commands = [
+        (row.label, command(row.evaluation), row.evaluation.header.package)
+        for row in result.rows
+        if row.evaluation.header.player != BY_HAND
+    ]
+    to_repeat = Table("", "", dict(zip(("player", "command", "version"), zip(*commands, strict=True), strict=False)))
+    problems = "".join(f"<li>{escape(problem)}</li>" for problem in section.problems)
     parts = [
         f'<section id="game-{number}">',
-        f"<h2>{html.escape(result.name)}</h2>",
-        f'<p class="conditions">{html.escape(result.conditions)}</p>',
+        f"<h2>{escape(result.name)}</h2>",
+        f'<p class="conditions">{escape(result.conditions)}</p>',
         f'<div class="problems"><p>Left out:</p><ul>{problems}</ul></div>' if problems else "",
         to_html(_players_table(section)),
         *map(to_html, result.more_tables()),
         f'<div class="replay" data-section="{number}"></div>',
         _plots_html(result, number),
-        *(_config_html(label, config) for label, config in section.configs.items()),
-        _commands_html(result),
+        *(
+            f"<details><summary>Configuration of {escape(label)}</summary>"
+            f"<pre>{escape(json.dumps(asdict(config), indent=2))}</pre></details>"
+            for label, config in section.configs.items()
+        ),
+        f"<details><summary>The command for each player</summary>{to_html(to_repeat)}</details>",
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
@@ -151,22 +161,6 @@ def _plots_html(result: ContestResult, number: int) -> str:
             svg = svg.replace(written, ink)
         figures += f'<figure id="plot-{number}-{name}">{svg}</figure>'
     return f'<div class="plots">{figures}</div>'
-
-
-def _config_html(label: str, config: Config) -> str:
-    settings = html.escape(json.dumps(asdict(config), indent=2))
-    return f"<details><summary>Configuration of {html.escape(label)}</summary><pre>{settings}</pre></details>"
-
-
-def _commands_html(result: ContestResult) -> str:
-    """For each player the command that plays its games again, and the version that played them."""
-    rows = [row for row in result.rows if row.evaluation.header.player != BY_HAND]
-    columns = {
-        "player": [row.label for row in rows],
-        "command": [command(row.evaluation) for row in rows],
-        "version": [row.evaluation.header.package for row in rows],
-    }
-    return f"<details><summary>The command for each player</summary>{to_html(Table('', '', columns))}</details>"
 
 
 def command(evaluation: Evaluation) -> str:

@@ -165,8 +165,8 @@ class _Collected:
 def _suite_entry(folder: Path) -> Dict:
     """What the results beside a contest's folder say about it; no players without such results."""
     path = folder.with_name("results.json")
+    games = read_results(path).get("games", [])
     with in_place(f"{path} holds no results of a comparison", (LookupError, TypeError, ValueError)):
-        games = read_results(path).get("games", [])
         entry = next((game for game in games if game["name"] == folder.name), {"players": []})
         told = ((one, str(one["label"]), str(one["player"]), dict(one["options"])) for one in entry["players"])
         players = [one | {"label": label, "player": name, "options": options} for one, label, name, options in told]

@@ -90,7 +90,13 @@ class Config:
         integer("interval", self.interval, 1)
         integer("episodes", self.episodes, 1, SEEDS - EVALUATION_SEED)
         integer("seed", self.seed, 0, MOST_SEED)
-        kwargs = with_gamma(self.env_kwargs, self.hyperparameters)
+        kwargs, gamma = dict(self.env_kwargs), self.hyperparameters.get("gamma")
+        if isinstance(shaping := kwargs.get("shaping"), Mapping):  # its discount must be the learner's
+            if gamma is None or shaping.get("gamma", gamma) != gamma:
+                raise ValueError(
+                    f"shaping is {dict(shaping)}, but the learner's gamma is {gamma}; expected the same, or none"
+                )
+            kwargs["shaping"] = {**shaping, "gamma": gamma}
         read = Match.read(self.env_id, kwargs, self.max_episode_steps)
         object.__setattr__(self, "env_id", read.env_id.rpartition(":")[2])  # files name no modules
         object.__setattr__(self, "env_kwargs", read.env_kwargs)
@@ -105,23 +111,6 @@ class Config:
         """Where evaluations play: where the training does, without shaping."""
         kwargs = {name: None if name == "shaping" else value for name, value in self.env_kwargs.items()}
         return Match(env_id=self.env_id, env_kwargs=kwargs, max_episode_steps=self.max_episode_steps)
-
-
-def with_gamma(env_kwargs: Options, hyperparameters: Options) -> Dict:
-    """An environment's arguments with the learner's discount in `shaping`.
-
-    Raises ValueError if `shaping` has another discount, or if the learner has none.
-
-    >>> with_gamma({"rows": 3, "shaping": {"potential": "nneonneo"}}, {"gamma": 0.9})
-    {'rows': 3, 'shaping': {'potential': 'nneonneo', 'gamma': 0.9}}
-    """
-    shaping = env_kwargs.get("shaping")
-    if not isinstance(shaping, Mapping):
-        return dict(env_kwargs)
-    gamma = hyperparameters.get("gamma")
-    if gamma is None or shaping.get("gamma", gamma) != gamma:
-        raise ValueError(f"shaping is {dict(shaping)}, but the learner's gamma is {gamma}; expected the same, or none")
-    return {**env_kwargs, "shaping": {**shaping, "gamma": gamma}}
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ class Teachers:
         self.jobs = [task(player_of(one, "teacher"), config.match) for one in specs]
         # A copy for each thread: a player decides one batch at a time.
         self._players = [[copy(job.player) for _ in range(workers)] for job in self.jobs]
-        self._gap_share, self._timesteps = gap_share, max(taught * config.timesteps, 1)
+        self._gap_share, self._steps_each = gap_share, max(taught * config.timesteps, 1) / len(specs)
         self.gap, self.gap_of = 0.0, -1  # the running median gap, and of which teacher
 
     @property
@@ -46,7 +46,7 @@ class Teachers:
 
     def number_at(self, step: int) -> int:
         """The index of the teacher at a step."""
-        return min(int(len(self.jobs) * step / self._timesteps), len(self.jobs) - 1)
+        return min(int(step / self._steps_each), len(self.jobs) - 1)
 
     def targets(self, observations: Observation, masks: Bools, step: int) -> Array:
         """The targets of a batch by the teacher at a step, float32[n, actions]."""

@@ -398,8 +398,8 @@ class AfterstatesPolicy(Policy):
     """
 
     def __init__(self, observation_space: gym.Space[Any], *arguments: Any, **kwargs: Any) -> None:
-        spaces = getattr(observation_space, "spaces", None)
-        of_game = KeysAfterstates if spaces and "place" in spaces else BoardAfterstates if spaces else RanksAfterstates
+        spaces = getattr(observation_space, "spaces", ())
+        of_game = KeysAfterstates if "place" in spaces else BoardAfterstates if spaces else RanksAfterstates
         kwargs = {"features_extractor_class": of_game, "net_arch": [], **kwargs}
         super().__init__(observation_space, *arguments, **kwargs)
 
@@ -435,11 +435,12 @@ def set_parameters(policy: nn.Module, arrays: Arrays) -> None:
 
     Raises ValueError if names, dtypes or shapes differ.
     """
-    ours = {name: f"{array.dtype}{list(array.shape)}" for name, array in parameters_of(policy).items()}
-    theirs = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
+    ours, theirs = (
+        {f"{name} {array.dtype}{list(array.shape)}" for name, array in found.items()}
+        for found in (parameters_of(policy), arrays)
+    )
     if theirs != ours:
-        differences = sorted(f"{name} {kind}" for name, kind in theirs.items() ^ ours.items())
-        raise ValueError(f"the arrays do not fit the network; they differ in {', '.join(differences)}")
+        raise ValueError(f"the arrays do not fit the network; they differ in {', '.join(sorted(theirs ^ ours))}")
     with torch.no_grad():
         for name, parameter in policy.named_parameters():
             array = arrays[name.replace("_target.", ".")]
