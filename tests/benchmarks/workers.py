@@ -255,7 +255,8 @@ def rules():
             action = picks[mask, np.uint64(below(bits, 12))]
             stream, bits = next_bits(stream)
             slid, _ = packed.slide_one_way(packed.turned(board, action), action, lines)
-            board = packed.add_tile(packed.turned(slid, action), bits)
+            after = packed.turned(slid, action)
+            board = packed.put_tile(after, packed.empties(after), bits)
             mask = packed.legal_mask(board)
         return stream
 

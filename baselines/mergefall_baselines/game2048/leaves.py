@@ -44,7 +44,7 @@ def slid_lines(heuristic: Any) -> Array:
     lines, values = line_table(4), heuristic.tables()[0]
     back, on = lines & LINE, lines >> U(16) & LINE
     table = np.empty(LINES, dtype=SLID)
-    table["back"], table["on"] = spread.py_func(back), spread.py_func(on)
+    table["back"], table["on"] = spread(back), spread(on)
     table["back_value"], table["on_value"] = values[back], values[on]
     table["changes"] = lines >> U(62)
     table.flags.writeable = False

@@ -83,7 +83,7 @@ def _step_block(states, first, count, lines, s):
         after = packed.turned(s[ROWS + j], s[ACTION + j])
         legal = U(after != board)
         onward, bits = next_bits(stream)
-        board = packed.choose(legal, packed.add_tile(after, bits), board)
+        board = packed.choose(legal, packed.put_tile(after, packed.empties(after), bits), board)
         s[STREAM + j] = packed.choose(legal, onward, stream)
         s[UPPER + j], s[LOWER + j] = packed.widen(board), packed.widen(board >> U(32))
         mask, over, top = packed.status(board, core.goal_of(s[SHAPE + j]))

@@ -18,6 +18,7 @@ action on the usual 4×4 board, without loops and without branches that depend o
 from __future__ import annotations
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -156,8 +157,7 @@ def flip(board):
     return (board & U(0x0000FFFF0000FFFF)) << U(16) | board >> U(16) & U(0x0000FFFF0000FFFF)
 
 
-@kernel
-def spread(line):
+def spread(line: Any) -> Any:
     """Lay a line out as a column: its four cells at bits 0, 16, 32 and 48."""
     pairs = (line & U(0xFF)) | (line & U(0xFF00)) << U(24)
     return (pairs & U(0x0000000F0000000F)) | (pairs & U(0x000000F0000000F0)) << U(12)
@@ -274,19 +274,13 @@ def put_tile(board, free, bits):
     return board | U(core.new_rank(bits)) << (cell << U(2) & U(63))
 
 
-@kernel(inline="always")
-def add_tile(board, bits):
-    """`put_tile` on a 4×4 board with an empty cell and a tile, as every legal move leaves it."""
-    return put_tile(board, empties(board), bits)
-
-
 @kernel
 def two_tiles(stream):
     """(the next state of the random stream, a 4×4 board with two tiles), as `board.begin` draws them."""
     stream, bits = next_bits(stream)
     board = U(core.new_rank(bits)) << (bits >> U(60) << U(2))
     stream, bits = next_bits(stream)
-    return stream, add_tile(board, bits)
+    return stream, put_tile(board, empties(board), bits)
 
 
 @kernel(inline="always")

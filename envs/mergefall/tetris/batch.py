@@ -16,49 +16,42 @@ U = np.uint64
 
 
 @kernel
-def write_mask(columns, piece, slides, reach, mask):
-    """Write 1 for each legal action of a piece into int8[actions], those of one piece.
+def write_legal(state, over, reach, mask):
+    """Write 1 for each legal action of a state into int8[actions], for all of them once the game is over.
 
     Every drop within the walls is legal. A legal slide goes under something; otherwise it would end where a drop does.
     So of two neighbouring drops only the one that ends lower can slide towards the other.
     """
-    cols = U(columns.size)  # unsigned, so that no index is tested for being negative
-    drops = U(ROTATIONS) * cols
-    for action in range(drops, U(mask.size)):
-        mask[action] = 0
-    if reach is not None:
-        if reach > 0:
-            for action in range(drops):
-                mask[action] = 0
-            placements = np.empty(mask.size, np.int64)
-            for i in range(list_reachable(columns, piece, reach, placements)):
-                mask[action_of(placements[i])] = 1
-            return
-    for rotation in range(U(ROTATIONS)):
-        width = U(WIDTHS[piece, rotation])
-        room = cols + U(1) - width if U(0) < width <= cols else U(0)
-        first = rotation * cols
-        for column in range(cols):
-            mask[first + column] = column < room
-        before, turn = 0, np.int64(rotation)
-        for column in range(np.int64(room) if slides else 0):
-            y = landing(columns, piece, turn, column)
-            if column > 0 and y != before:
-                slide, at = (1, column) if y < before else (2, column - 1)
-                mask[U(slide) * drops + first + U(at)] = row_at_rest(columns, piece, slide, turn, at) >= 0
-            before = y
-
-
-@kernel
-def write_legal(state, over, reach, mask):
-    """Write 1 for each legal action of a state, for all of them once the game is over."""
     if over:
         mask[:] = 1
         return
-    slides, per_piece = game.settings_of(state)[3], game.actions_of(state)
+    columns, slides, per_piece = columns_in(state), game.settings_of(state)[3], game.actions_of(state)
+    cols = U(columns.size)  # unsigned, so that no index is tested for being negative
+    drops = U(ROTATIONS) * cols
     for held in range(game.choices_of(state)):
-        piece = table_row(state, game.placed_by(state, held))
-        write_mask(columns_in(state), piece, slides, reach, mask[held * per_piece : (held + 1) * per_piece])
+        piece, own = table_row(state, game.placed_by(state, held)), mask[held * per_piece : (held + 1) * per_piece]
+        if reach is not None:
+            if reach > 0:
+                own[:] = 0
+                placements = np.empty(own.size, np.int64)
+                for i in range(list_reachable(columns, piece, reach, placements)):
+                    own[action_of(placements[i])] = 1
+                continue
+        for action in range(drops, U(own.size)):
+            own[action] = 0
+        for rotation in range(U(ROTATIONS)):
+            width = U(WIDTHS[piece, rotation])
+            room = cols + U(1) - width if U(0) < width <= cols else U(0)
+            first = rotation * cols
+            for column in range(cols):
+                own[first + column] = column < room
+            before, turn = 0, np.int64(rotation)
+            for column in range(np.int64(room) if slides else 0):
+                y = landing(columns, piece, turn, column)
+                if column > 0 and y != before:
+                    slide, at = (1, column) if y < before else (2, column - 1)
+                    own[U(slide) * drops + first + U(at)] = row_at_rest(columns, piece, slide, turn, at) >= 0
+                before = y
 
 
 @kernel

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,19 +126,14 @@ def to_ansi(scene: Scene) -> str:
     """A game as coloured text for terminals, two characters per cell, with the pieces beside the field."""
     plain = "\x1b[0m"
     lines = ["  ".join([*(f"{name} {value}" for name, value in scene.figures), *filter(None, scene.notes)])]
-    rows = list(zip(scene.cells.tolist(), scene.aimed.tolist(), strict=True))
-    calm = len(rows) - (scene.garbage or 0)
-    for r, row in enumerate(rows):
-        bar = f"{ansi(RED, RED)} {plain}" if r >= calm else " " * (scene.garbage is not None)
+    calm = len(scene.cells) - (scene.garbage or 0)
+    for r, (row, aims) in enumerate(zip(scene.cells.tolist(), scene.aimed.tolist(), strict=True)):
+        line = f"{ansi(RED, RED)} {plain}" if r >= calm else " " * (scene.garbage is not None)
         ground = plain + "  " if r < scene.above else ansi(EMPTY, LIGHT) + " ·"
-        runs = ((kind, len(list(run))) for kind, run in groupby(zip(*row, strict=True)))
-        cells = (
-            ansi(FILLS[fill], FILLS[aimed] if aimed and not fill else LIGHT) + "[]" * length
-            if fill or aimed
-            else ground[:-2] + ground[-2:] * length
-            for (fill, aimed), length in runs
-        )
-        lines.append(bar + "".join(cells) + plain)
+        for fill, aim in zip(row, aims, strict=True):
+            front = FILLS[aim] if aim and not fill else LIGHT
+            line += ansi(FILLS[fill], front) + "[]" if fill or aim else ground
+        lines.append(line + plain)
     for line, (label, pieces) in enumerate(scene.panel, start=1):
         names = (f"{ansi(PALETTE[piece], LIGHT)} {NAMES[piece]} {plain}" for piece in pieces)
         lines[line] += f"  {label:5} {' '.join(names)}"
@@ -153,20 +147,17 @@ def draw(board: Any) -> Bytes:
     Raises ValueError for a bad board.
     """
     cells = board_array(board)
-    rows, cols = cells.shape
-    side = _side(rows)
-    surface = _page(cols * side + 2 * FRAME, rows * side + 2 * FRAME)
-    _draw_field(surface, cells, side, (0, 0))
-    return pixels(surface)
+    return pixels(surface_of(Scene(cells, np.zeros_like(cells), 0, (), (), ())))
 
 
 def surface_of(scene: Scene) -> Any:
-    """A picture of a game as a pygame surface: the field on the left, the panel on the right."""
-    rows, cols = scene.cells.shape
-    side, panel = _side(rows - scene.above), _panel(scene)
-    bar = 0 if scene.garbage is None else BAR + GAP
+    """A picture of a game as a pygame surface: the field on the left, the panel, if there is one, on the right."""
+    (rows, cols), panel = scene.cells.shape, _panel(scene)
+    side, bar = min(LARGEST, TALLEST // (rows - scene.above)), 0 if scene.garbage is None else BAR + GAP
     width, height = bar + cols * side + 2 * FRAME, rows * side + 2 * FRAME
-    surface = _page(width + PANEL + 3 * MARGIN, max(height, panel.get_height()) + 2 * MARGIN)
+    size = width + 2 * MARGIN + (PANEL + MARGIN) * bool(scene.figures), max(height, panel.get_height()) + 2 * MARGIN
+    surface = pygame().Surface([pixel + pixel % 2 for pixel in size])  # video codecs want even sizes
+    surface.fill(PAGE)
     _draw_field(surface, scene.cells, side, (MARGIN + bar, MARGIN), scene.above)
     left, top = MARGIN + bar + FRAME, MARGIN + FRAME
     for r, c in np.argwhere((scene.aimed > 0) & (scene.cells == 0)).tolist():
@@ -174,16 +165,6 @@ def surface_of(scene: Scene) -> Any:
     for r in range(rows - min(scene.garbage or 0, rows), rows):
         surface.blit(rounded(BAR, side - GAP, RED, 3), (MARGIN, top + r * side + GAP // 2))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
-    return surface
-
-
-def _side(rows: int) -> int:
-    return min(LARGEST, TALLEST // rows)
-
-
-def _page(width: int, height: int) -> Any:
-    surface = pygame().Surface([width + width % 2, height + height % 2])  # video codecs want even sizes
-    surface.fill(PAGE)
     return surface
 
 

@@ -219,10 +219,6 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
     def move(piece, rotation, column, y, lines, own, rows, weights):
         return dot(placement_terms(piece, rotation, column, y, lines, own, rows), weights, 0)
 
-    @kernel(forceinline=True)
-    def last(piece, rotation, column, y, rows, weights):
-        return dot(last_terms(piece, rotation, column, y, rows), weights, first_last)
-
     @kernel
     def board(columns, rows, weights):
         return dot(board_terms(columns, rows, weights), weights, first_board)
@@ -244,7 +240,7 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         if not before_clearing:
             value = board(scratch, rows, weights)
         of_placement = move(piece, rotation, column, y, lines, own, rows, weights)
-        return of_placement + last(piece, rotation, column, y, rows, weights) + value
+        return of_placement + dot(last_terms(piece, rotation, column, y, rows), weights, first_last) + value
 
     if memo is None:
         return Kernels(move, board, no_terms, plain)
@@ -258,7 +254,8 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         if (full_rows_count and full != 0) or y + HEIGHTS[shape, turn] > rows:
             return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
         value = move(piece, rotation, column, y, 0, 0, rows, weights)
-        return value + last(piece, rotation, column, y, rows, weights) + dot(terms, weights, first_board)
+        value += dot(last_terms(piece, rotation, column, y, rows), weights, first_last)
+        return value + dot(terms, weights, first_board)
 
     return Kernels(move, board, prepare, leaf)
 

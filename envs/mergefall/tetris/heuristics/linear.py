@@ -52,12 +52,6 @@ def of_column(column):
 
 
 @kernel
-def of_pair(left, right):
-    """Row transitions between two neighbouring columns."""
-    return U(popcount(left ^ right))
-
-
-@kernel
 def of_wells(wells, empty):
     """Cumulative wells: each cell in `wells` counts the run of `empty` cells from itself downwards."""
     second = wells >> U(1) & empty
@@ -121,7 +115,7 @@ def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
                 memo[at + COUNTS], memo[at + FULL], memo[at + HOLES], memo[at + STEPS] = packed, full, holes, steps
                 if k < cols:
                     before, column, after = memo[here - U(1)], memo[here], memo[here + U(1)]
-                    packed += memo[here + OWN] + of_pair(after if side else before, column)
+                    packed += memo[here + OWN] + U(popcount((after if side else before) ^ column))
                     full &= column
                     holes |= holes_in(column)
                     if with_steps and k > 0:
@@ -145,13 +139,13 @@ def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
             if i + U(1) < width:
                 cells = MASKS[piece, rotation, i + U(1)] << U(y)
                 following |= cells
-            packed += of_pair(before, new) + of_wells(before & following & ~new, ~new) + of_column(new)
+            packed += U(popcount(before ^ new)) + of_wells(before & following & ~new, ~new) + of_column(new)
             full &= new
             holes |= holes_in(new)
             if with_steps and (i > 0 or column > 0):
                 steps |= of_step(before, new)
             before, new = new, following
-        packed += of_pair(before, new)
+        packed += U(popcount(before ^ new))
         beside = cells & memo[at + width + U(1)] & ~new
         packed += of_wells(beside, ~new)
         if with_steps and column + WIDTHS[piece, rotation] < columns.size:
@@ -162,7 +156,7 @@ def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
     def board_terms(columns, rows, weights):
         memo, at = np.empty(MEMO, U), BORDER * U(columns.size)
         prepare(columns, rows, memo)
-        packed = memo[at + COUNTS] + of_pair(columns[columns.size - 1], field_mask(rows))
+        packed = memo[at + COUNTS] + U(popcount(columns[columns.size - 1] ^ field_mask(rows)))
         return terms_of(packed, np.int64(memo[FILLED]), memo[at + HOLES], memo[at + STEPS])
 
     return board_terms, Memo(prepare, after)
