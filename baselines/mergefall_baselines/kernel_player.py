@@ -36,7 +36,7 @@ from mergefall_baselines.player import (
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays at once
-OUTGROWN, UNDECIDED = -1, -2  # instead of action a: the kernel cannot hold the board; UNDECIDED - a: no good values
+OUTGROWN, UNDECIDED = -1, -2  # instead of a choice: the kernel cannot hold the board; the values are no decision
 GO_ON, OVER, ILLEGAL = range(3)  # what an action makes of a game
 
 
@@ -60,10 +60,10 @@ def decide_all(entry, states, memory, values, actions, settings, shift):
         actions[i] = choice >> shift if choice >= 0 else choice
 
 
-def episode_loop(turn: Kernel, shift: int) -> Kernel:
+def episode_loop(turn: Kernel, shift: int, loses: bool) -> Kernel:
     """The compiled episode loop of a game, for the entries of all players; see `mergefall_baselines.entry`.
 
-    ``turn(state, choice)`` plays a choice and returns GO_ON, OVER or ILLEGAL; `shift`: see `Form`.
+    ``turn(state, choice)`` plays a choice and returns GO_ON, OVER or ILLEGAL; `shift`, `loses`: see `Form`.
 
     The loop returns the number of actions and how it ended: by one of these, or with what an entry returned instead of
     a choice.
@@ -76,8 +76,8 @@ def episode_loop(turn: Kernel, shift: int) -> Kernel:
             if stopped():
                 break
             choice = ask(entry, state, memory, values, settings)
-            if choice < 0:
-                return played, choice
+            if choice < 0 or (not loses and values.max() == -np.inf):
+                return played, choice if choice < 0 else np.int64(UNDECIDED)
             actions[played] = choice >> shift
             status = turn(state, choice)
             if status != GO_ON:
@@ -85,12 +85,6 @@ def episode_loop(turn: Kernel, shift: int) -> Kernel:
         return actions.size, GO_ON
 
     return play_on
-
-
-def best_of(values: Floats) -> Ints:
-    """The actions of the highest values, for `KernelPlayer._decide`; the lowest of several."""
-    actions = values.argmax(axis=1)
-    return np.where(np.isfinite(values.max(axis=1)), actions, UNDECIDED - actions)  # NaN and +inf show in the best
 
 
 @dataclass(frozen=True)
@@ -289,18 +283,17 @@ class KernelPlayer(Player):
         memory, values = self._memory(state, len(states), episode_start), np.empty((len(states), rules.n_actions))
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
-        self._settle(rules, states, values, actions)
+        self._settle(rules, states, values)
         return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
 
-    def _settle(self, rules: Any, states: Array, values: Array, actions: Ints) -> None:
+    def _settle(self, rules: Any, states: Array, values: Array) -> None:
         """Raises what a user's function raised, and NotFiniteError if some values are no decision."""
         if self.heuristic is not None:
             self.heuristic.check()
-        unsettled = np.flatnonzero(actions < 0)
-        check_values(self.name, values[unsettled])
-        if not self.form.loses and not rules.observed(states[unsettled])[1].all():
+        check_values(self.name, values)
+        lost = values.max(axis=1) == -np.inf
+        if not self.form.loses and not rules.observed(states[lost])[1].all():
             raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
-        actions[unsettled] = UNDECIDED - actions[unsettled]
 
     def _decide(
         self,
@@ -310,10 +303,7 @@ class KernelPlayer(Player):
         values: Floats,
         exact: bool,
     ) -> Ints:
-        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`.
-
-        Instead of action a it returns ``UNDECIDED - a`` where the values may be no decision; see `best_of`.
-        """
+        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`."""
         actions = np.empty(len(states), dtype=np.int64)
         way, *wider = self.form.ways(rules)
         self._decide_by_kernel(way, exact, states, memory, values, actions)
@@ -359,14 +349,13 @@ class KernelPlayer(Player):
         """
         ways = iter(self.form.ways(rules))
         entry, settings = self._entry(next(ways), exact=False)
-        memory, values = self._fresh(seed), np.empty(rules.n_actions)
+        memory, values = self._fresh(seed), np.zeros(rules.n_actions)
         kind = np.uint8 if values.size <= 256 else np.uint16
         kept, length, status, chunk = [np.empty(0, dtype=kind)], 0, GO_ON, CHUNK
         while status != OVER and length != limit:
             actions = np.empty(chunk if limit is None else min(chunk, limit - length), dtype=kind)
             count, status = self._call(self.form.loop, entry, state, actions, memory, values, settings)
-            settled = np.array([status if status <= UNDECIDED else 0])
-            self._settle(rules, state[None], values[None], settled)
+            self._settle(rules, state[None], values[None])
             chunk = min(2 * chunk, LONGEST_CHUNK)
             kept.append(actions[: min(count, max(0, KEPT - length))])
             length += count

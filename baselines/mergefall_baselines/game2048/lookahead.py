@@ -9,8 +9,8 @@ from mergefall.checks import integer
 from mergefall.game2048.rules import Rules, images
 from mergefall.typing import Array, Bytes, Floats, Ints, Observation
 
-from mergefall_baselines.game2048.player import FORM, MARGIN, boards_of
-from mergefall_baselines.kernel_player import KernelPlayer, best_of
+from mergefall_baselines.game2048.player import FORM, MARGIN
+from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.mcts import counted_rewards, leaf_player, lost_of
 from mergefall_baselines.player import Player, check_values
 from mergefall_baselines.registry import without_memory
@@ -71,8 +71,8 @@ class Lookahead(KernelPlayer):
         self.lost = lost_of(self.leaf, self.rewards, LOST if heuristic is None else heuristic.dead)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
-        values[:] = self._searched(boards_of(rules, states), self.depth)
-        return best_of(values)
+        values[:] = self._searched(rules.observations(states), self.depth)
+        return values.argmax(axis=1)
 
     def _searched(self, boards: Bytes, depth: int) -> Floats:
         """Values float64[n, 4] of the moves on boards uint8[n, rows, cols], at `depth` own moves."""
@@ -151,8 +151,8 @@ class Symmetric(KernelPlayer):
         return of_moves, of_boards
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
-        values[:] = self._judge(boards_of(rules, states))[0]
-        return best_of(values)
+        values[:] = self._judge(rules.observations(states))[0]
+        return values.argmax(axis=1)
 
     def board_values(self, observation: Observation) -> Floats:
         """Value of a board for the player to move, 0-d float64 (batch: float64[n])."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
 from mergefall.game2048 import board
 from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import kernel, unowned
-from mergefall.typing import Bytes, Kernel, Words
+from mergefall.typing import Kernel
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 
 from mergefall_baselines.entry import call, settings_at
@@ -19,7 +18,6 @@ from mergefall_baselines.kernel_player import (
     ILLEGAL,
     OUTGROWN,
     OVER,
-    UNDECIDED,
     Form,
     episode_loop,
 )
@@ -72,21 +70,15 @@ def _entry(signature: Any, bounded: bool) -> Kernel:
         if bounded and not fits(*board.board_in(state), MARGIN):
             return OUTGROWN
         decide, own = settings_at(settings, settings_type)
-        action = call(decide, decide_type, (state, memory, values, own))
-        return UNDECIDED - action if values[action] == -np.inf else action
+        return call(decide, decide_type, (state, memory, values, own))
 
     return entry
-
-
-def boards_of(rules: Rules, states: Words) -> Bytes:
-    """The boards in states uint64[n, words], uint8[n, rows, cols]."""
-    return np.ascontiguousarray(rules.observations(states))
 
 
 FORM = Form(
     rules=Rules,
     memory_words=1,
-    loop=episode_loop(_turn, 0),
+    loop=episode_loop(_turn, 0, False),
     shift=0,
     entry=lambda signature, boards: _entry(signature, boards.kind != "wide"),
     ways=_ways,

@@ -151,9 +151,9 @@ class Optimal(KernelPlayer):
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         return decide, solve(way.rows, way.cols, self.objective)
 
-    def _settle(self, rules: Any, states: Words, values: Floats, actions: Ints) -> None:
+    def _settle(self, rules: Any, states: Words, values: Floats) -> None:
         if (unknown := np.isnan(values)).any():
             board = rules.observations(states)[unknown.any(axis=1).argmax()].tolist()
             text = reference.to_text(tuple(map(tuple, board)))
             raise ValueError(f"board {text} is not in the table; expected one that a game from two new tiles can reach")
-        super()._settle(rules, states, values, actions)
+        super()._settle(rules, states, values)

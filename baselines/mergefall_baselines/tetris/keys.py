@@ -48,7 +48,7 @@ def _turn(state, key):
 FORM = Form(
     rules=Rules,
     memory_words=KEYS_MEMORY,
-    loop=episode_loop(_turn, 0),
+    loop=episode_loop(_turn, 0, True),
     shift=0,
     entry=STATE_FORM.entry,
     ways=lambda rules: (rules,),

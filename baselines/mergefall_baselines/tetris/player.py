@@ -88,7 +88,7 @@ def _entry(signature: Any, sees_all: bool) -> Kernel:
 FORM = Form(
     rules=Rules,
     memory_words=MEMORY,
-    loop=episode_loop(_turn, ACTION_SHIFT),
+    loop=episode_loop(_turn, ACTION_SHIFT, True),
     shift=ACTION_SHIFT,
     entry=lambda signature, rules: _entry(signature, False),
     ways=_ways,

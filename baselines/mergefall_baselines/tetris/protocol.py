@@ -116,7 +116,7 @@ def _values(player: Player, position: Position) -> Array:
         memory[0, COUNTS : COUNTS + IDS] = position.counts - (np.arange(IDS) == queue[-1])  # which `observe` counts
         memory[0, HELD] = len(hold)
         actions = player._decide(rules, state, memory, values[:, : rules.n_actions], False)
-        player._settle(rules, state, values[:, : rules.n_actions], actions)
+        player._settle(rules, state, values[:, : rules.n_actions])
     else:
         actions = player.act(take(rules.observations(state), slice(None)))
     values[0, actions[0]] = np.inf
