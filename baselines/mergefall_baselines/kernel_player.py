@@ -177,12 +177,11 @@ class KernelPlayer(Player):
         self._kept[array.ctypes.data] = array
         return np.uint64(array.ctypes.data)
 
-    def _context(self, kind: np.dtype[np.void], **fields: Any) -> Array:
-        """A record of a search's numbers, and of the addresses of its arrays."""
-        record = np.zeros(1, kind)
-        for name, value in fields.items():
-            record[name] = self._keep(value) if isinstance(value, np.ndarray) else value
-        return record
+    def _context(self, **fields: Any) -> Array:
+        """A record of a search's numbers, and of the addresses of its arrays: one word for each."""
+        kept = {name: self._keep(one) if isinstance(one, np.ndarray) else one for name, one in fields.items()}
+        words = [np.asarray(int(one) if isinstance(one, bool) else one) for one in kept.values()]
+        return np.array([tuple(words)], [(name, word.dtype) for name, word in zip(kept, words, strict=True)])
 
     # -- rules --------------------------------------------------------------------------------------------------------
 

@@ -34,32 +34,6 @@ LARGEST_TABLE = 21  # bits: two million entries
 LINE = 4  # the longest line of a board in a word
 INNER = 0b01111000  # the order of the moves below the root, two bits each, from the lowest: up, down, left, right
 
-# The context of a search, `c`, shared by all nodes: numbers, and addresses of arrays that the player keeps alive.
-CONTEXT = np.dtype(
-    [
-        ("rows", np.int64),
-        ("cols", np.int64),
-        ("area", np.uint64),  # one bit for each cell of a board in a word
-        ("row_lines", np.uint64),  # line tables, uint64[65536]
-        ("column_lines", np.uint64),
-        ("table0", np.uint64),  # the heuristic's own
-        ("table1", np.uint64),
-        ("weights", np.uint64),  # float64[weight_count]
-        ("weight_count", np.int64),
-        ("cells", np.uint64),  # scratch, uint8[rows·cols]; of `cells.py` a board for each number of own moves left
-        ("slid_lines", np.uint64),  # for `leaves.py`
-        ("sums", np.uint64),  # scratch of `leaves.py`
-        ("entries", np.uint64),  # transposition table, see `mergefall_baselines.table`
-        ("entry_count", np.int64),
-        ("stop", np.int64),  # set from outside: return at once
-        ("depth", np.int64),  # own moves, or one of `DEPTH_RULES`
-        ("own_table", np.int64),  # whether each root move has the table to itself
-        ("cutoff", np.float64),  # chance nodes below this cumulative probability are leaves
-        ("state_leaves", np.int64),  # whether a leaf has one more tile than the last afterstate
-        ("bounded", np.int64),  # whether only the best root move's value must be exact
-    ]
-)
-
 
 class SearchKind(NamedTuple):
     """The facts about a search that its kernels are compiled for: code for other searches is left out."""
@@ -270,6 +244,7 @@ class Search2048(KernelPlayer):
         return actions
 
     def _search_context(self, shape: SearchKind, rows: int, cols: int, exact: bool) -> Array:
+        """The context of a search, `c`, shared by all nodes."""
         in_word = shape.kind != "wide"
         most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
         if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):
@@ -287,24 +262,26 @@ class Search2048(KernelPlayer):
         bits = min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(self.cutoff, 1e-300)))))
         entries = new_table(bits if self.table and in_word else 0, shape.real)
         return self._context(
-            CONTEXT,
             rows=rows,
             cols=cols,
-            area=packed.area(rows, cols) if in_word else 0,
-            row_lines=packed.line_table(min(cols, LINE)),
+            area=np.uint64(packed.area(rows, cols) if in_word else 0),  # one bit for each cell of a board in a word
+            row_lines=packed.line_table(min(cols, LINE)),  # uint64[65536]
             column_lines=packed.line_table(min(rows, LINE)),
-            table0=tables[0],
+            table0=tables[0],  # the heuristic's own
             table1=tables[1],
-            weights=weights,
+            weights=weights,  # float64[weight_count]
             weight_count=weights.size,
-            cells=np.zeros((1 if in_word else MARGIN, rows * cols), np.uint8),
-            slid_lines=slid_lines(heuristic) if shape.by_lines else NO_TABLE,
+            cells=np.zeros(
+                (1 if in_word else MARGIN, rows * cols), np.uint8
+            ),  # of `cells.py` a board for each own move
+            slid_lines=slid_lines(heuristic) if shape.by_lines else NO_TABLE,  # for `leaves.py`, as the next
             sums=np.zeros(SUMS, REAL),
-            entries=entries,
+            entries=entries,  # transposition table, see `mergefall_baselines.table`
             entry_count=entries.size,
-            depth=self.depth,
-            own_table=self.table is True,
-            cutoff=shape.real(self.cutoff),
-            state_leaves=self.state_leaves,
-            bounded=not exact,
+            stop=0,  # set from outside: return at once
+            depth=self.depth,  # own moves, or one of `DEPTH_RULES`
+            own_table=self.table is True,  # whether each root move has the table to itself
+            cutoff=float(shape.real(self.cutoff)),  # chance nodes below this cumulative probability are leaves
+            state_leaves=self.state_leaves,  # whether a leaf has one more tile than the last afterstate
+            bounded=not exact,  # whether only the best root move's value must be exact
         )

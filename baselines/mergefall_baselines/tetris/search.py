@@ -21,7 +21,7 @@ from mergefall.words import popcount
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.memory import DISTRIBUTIONS, IDS, drawn_by
 from mergefall_baselines.tetris.player import FORM
-from mergefall_baselines.tetris.search_kernels import CONTEXT, SearchKind, search_kernel
+from mergefall_baselines.tetris.search_kernels import SearchKind, search_kernel
 
 U = np.uint64
 MOST_MOVES = 16  # own moves that a search looks ahead at most
@@ -107,27 +107,27 @@ class Expectimax(KernelPlayer):
         known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth
         drawn, distribution = drawn_by(self.distribution, rules)
+        levels = depth + 1
         return self._context(
-            CONTEXT,
-            depth=depth,
+            depth=depth,  # own moves of the search
             cols=cols,
             rows=rules.rows,
-            first=rules.piece_set.first,
-            drawn=drawn,
-            known=known,
-            distribution=distribution,
-            listed=rules.n_actions,
+            first=rules.piece_set.first,  # table row of piece id 0
+            drawn=drawn,  # ids that the game draws, as bits
+            known=known,  # pieces known at the root
+            distribution=distribution,  # of the unknown pieces, an index into `DISTRIBUTIONS`
+            listed=rules.n_actions,  # placements of a piece, at most
             clear_first=rules.overflow == "clear_first",
             weight_count=weights.size,
-            beam=self.beam,
-            lost=self.lost,
-            weights=weights,
-            columns=np.zeros((depth + 1, cols), np.uint64),
-            memos=np.zeros((depth + 1, MEMO), np.uint64),
-            placements=np.zeros((depth + 1, rules.n_actions), np.int64),
-            keys=np.zeros((depth + 1, rules.n_actions)),
+            beam=self.beam,  # placements that an inner node looks into, 0 for all
+            lost=self.lost,  # value of a node whose piece cannot be placed
+            weights=weights,  # the heuristic's
+            columns=np.zeros((levels, cols), np.uint64),  # the boards
+            memos=np.zeros((levels, MEMO), np.uint64),  # what the leaves on one board share
+            placements=np.zeros((levels, rules.n_actions), np.int64),
+            keys=np.zeros((levels, rules.n_actions)),  # by which placements are ordered
             scratch=np.zeros(cols, np.uint64),
-            chances=np.zeros(IDS),
+            chances=np.zeros(IDS),  # see `memory.py`
         )
 
 

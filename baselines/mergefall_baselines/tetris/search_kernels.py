@@ -6,6 +6,9 @@
 - A *leaf* is the last placement that is searched. It is worth the heuristic's terms of the move, its terms of the last
   placement, and the terms of the board after it. Any other placement adds its terms of the move to the node after it.
 - A fatal placement is worth -inf. A piece all of whose placements are worth -inf counts `lost`.
+
+The memory of a search, `c`, is that of `Expectimax._search_context`. Level 0 is the root, level k what follows k
+placements. Each level has its own board, memo and lists.
 """
 
 from __future__ import annotations
@@ -31,32 +34,6 @@ from mergefall_baselines.tetris.memory import IDS, bag_after, chances_of
 U = np.uint64
 SLACK = 1e-6  # a bound prunes only if it falls short by this much: above rounding errors, below any real difference
 ROUNDING = 1e-12  # a probability that should be 0 may be this much above it
-
-# The memory of one search, `c`. Level 0 is the root, level k what follows k placements. Each level has its own board,
-# memo and lists.
-CONTEXT = np.dtype(
-    [
-        ("depth", np.int64),  # own moves of the search
-        ("cols", np.int64),
-        ("rows", np.int64),
-        ("first", np.int64),  # table row of piece id 0
-        ("drawn", np.int64),  # ids that the game draws, as bits
-        ("known", np.int64),  # pieces known at the root
-        ("distribution", np.int64),  # of the unknown pieces, an index into `DISTRIBUTIONS`
-        ("listed", np.int64),  # placements of a piece, at most
-        ("clear_first", np.int64),
-        ("weights", np.uint64),  # float64[weight_count], the heuristic's
-        ("weight_count", np.int64),
-        ("columns", np.uint64),  # uint64[levels, cols], the boards
-        ("memos", np.uint64),  # uint64[levels, MEMO], what the leaves on one board share
-        ("placements", np.uint64),  # int64[levels, listed]
-        ("keys", np.uint64),  # float64[levels, listed], by which placements are ordered
-        ("scratch", np.uint64),  # uint64[cols]
-        ("chances", np.uint64),  # float64[IDS], see `memory.py`
-        ("beam", np.int64),  # placements that an inner node looks into, 0 for all
-        ("lost", np.float64),  # value of a node whose piece cannot be placed
-    ]
-)
 
 
 class Node(NamedTuple):
@@ -215,7 +192,7 @@ def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, leaf_value: K
 
 @cache
 def search_kernel(shape: SearchKind) -> Kernel:
-    """The decision kernel of a search, see `player.py`; its settings are (`CONTEXT`[1], exact).
+    """The decision kernel of a search, see `player.py`; its settings are (the memory of a search, exact).
 
     The module's docstring defines the value of a root placement. Ties go to the lowest action. If all values are -inf,
     it chooses the first legal action. Unless `exact`, only the best value is exact; others may be too low.
