@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import number
-from mergefall.game2048 import packed
 from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.typing import Kernel
 from mergefall.words import popcount
 
-from mergefall_baselines.game2048.cells import cells_kernel
 from mergefall_baselines.game2048.leaves import mean_of_best
 from mergefall_baselines.game2048.search import (
     TO_THE_END,
     Search2048,
     SearchKind,
+    board_kernels,
     deciding,
     evaluator,
-    slide,
 )
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
@@ -31,6 +29,7 @@ U = np.uint64
 
 def _last_level(shape: SearchKind) -> tuple[Kernel, Kernel]:
     evaluate, scored, by_lines, real = evaluator(shape), shape.scored, shape.by_lines, shape.real
+    free, put, slide = board_kernels(shape)
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
 
     @kernel
@@ -53,12 +52,12 @@ def _last_level(shape: SearchKind) -> tuple[Kernel, Kernel]:
         """`last_state`, averaged over the tile after an afterstate."""
         if by_lines and not itself:
             return mean_of_best(board, c.slid_lines, c.table0, c.sums, lowest, dead)
-        cells = packed.empties(board) & c.area
+        cells = free(board, c)
         total, empty = real(0.0), 0
         while cells:
             bit = cells & (~cells + U(1))
-            total += last_state(board | bit, itself, c) * two
-            total += last_state(board | bit << U(1), itself, c) * four
+            total += last_state(put(board, bit, 1, c), itself, c) * two
+            total += last_state(put(board, bit, 2, c), itself, c) * four
             cells ^= bit
             empty += 1
         return total / real(empty)
@@ -69,7 +68,7 @@ def _last_level(shape: SearchKind) -> tuple[Kernel, Kernel]:
 def _afterstate_kernel(shape: SearchKind) -> Kernel:
     evaluate, scored, real, entry = evaluator(shape), shape.scored, shape.real, entry_type(shape.real)
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
-    last_state, mean_of_last = _last_level(shape)
+    (free, put, slide), (last_state, mean_of_last) = board_kernels(shape), _last_level(shape)
 
     @kernel
     def afterstate(board, left, probability, c):
@@ -86,7 +85,7 @@ def _afterstate_kernel(shape: SearchKind) -> Kernel:
                 return entries[index].value
         if c.stop or stopped():
             return dead
-        cells = packed.empties(board) & c.area
+        cells = free(board, c)
         empty = popcount(cells)
         share, value = probability / real(empty), real(0.0)
         plain = left > 1 or c.state_leaves == 0  # a leaf below has no more tile than the afterstate
@@ -99,7 +98,7 @@ def _afterstate_kernel(shape: SearchKind) -> Kernel:
                 cells ^= bit
                 for rank in range(1, 3):
                     weight = two if rank == 1 else four
-                    state, onward = board | bit << U(rank - 1), share * weight
+                    state, onward = put(board, bit, rank, c), share * weight
                     if plain and onward < c.cutoff:
                         total += last_state(state, False, c) * weight
                         continue
@@ -122,8 +121,6 @@ def _afterstate_kernel(shape: SearchKind) -> Kernel:
 @cache
 def expectimax_kernel(shape: SearchKind, greedy: bool = False) -> Kernel:
     """The decision kernel; that of a `greedy` search, of one own move, compiles in about half the time."""
-    if shape.kind == "wide":
-        return cells_kernel(shape, "chance")
     scored, real, entry = shape.scored, shape.real, entry_type(shape.real)
     if greedy:
         evaluate = evaluator(shape)

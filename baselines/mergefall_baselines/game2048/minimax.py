@@ -10,21 +10,19 @@ from functools import cache, partial
 from typing import Any
 
 import numpy as np
-from mergefall.game2048 import packed
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 
-from mergefall_baselines.game2048.cells import cells_kernel
 from mergefall_baselines.game2048.search import (
     INNER,
     TO_THE_END,
     Search2048,
     SearchKind,
+    board_kernels,
     deciding,
     evaluator,
     result_of,
-    slide,
 )
 
 U = np.uint64
@@ -32,6 +30,7 @@ U = np.uint64
 
 def worst_reply_kernel(shape: SearchKind) -> Kernel:
     evaluate, scored, dead = evaluator(shape), shape.scored, float(shape.dead)
+    free, put, slide = board_kernels(shape)
 
     @kernel
     def worst_reply(board, left, alpha, beta, c):
@@ -44,14 +43,14 @@ def worst_reply_kernel(shape: SearchKind) -> Kernel:
             return np.float64(evaluate(board, False, c))
         if stopped():
             return dead
-        cells, worst = packed.empties(board) & c.area, np.inf
+        cells, worst = free(board, c), np.inf
         below = left - (left != TO_THE_END)
         last = below == 0 and c.state_leaves == 0
         while cells:
             bit = cells & (~cells + U(1))
             cells ^= bit
             for rank in range(1, 3):
-                state = board | bit << U(rank - 1)
+                state = put(board, bit, rank, c)
                 slid, best, legal = slide(state, c), -np.inf, False
                 for i in range(0, 8, 2):
                     after, gain = result_of(slid, INNER >> i & 3)
@@ -75,7 +74,7 @@ def worst_reply_kernel(shape: SearchKind) -> Kernel:
 
 
 def worst_cell_kernel(shape: SearchKind) -> Kernel:
-    evaluate, dead = evaluator(shape), float(shape.dead)
+    evaluate, dead, (free, put, slide) = evaluator(shape), float(shape.dead), board_kernels(shape)
 
     @kernel
     def worst_cell(board, left, alpha, factor, c):
@@ -83,13 +82,13 @@ def worst_cell_kernel(shape: SearchKind) -> Kernel:
         own = np.float64(evaluate(board, False, c)) * factor
         if stopped() or (left == 0 and c.state_leaves == 0):
             return own
-        cells, worst = packed.empties(board) & c.area, np.inf
+        cells, worst = free(board, c), np.inf
         while cells:
             bit = cells & (~cells + U(1))
             cells ^= bit
             mean = 0.0
             for rank in range(1, 3):
-                state = board | bit << U(rank - 1)
+                state = put(board, bit, rank, c)
                 slid, best, legal = slide(state, c), -np.inf, False
                 for i in range(0, 8, 2):
                     after, _ = result_of(slid, INNER >> i & 3)
@@ -116,8 +115,6 @@ def adversary_kernel(mixed: bool, shape: SearchKind) -> Kernel:
     Each move gets its exact value. If the context is `bounded`, only the first best one does, and the others get bounds
     below it.
     """
-    if shape.kind == "wide":
-        return cells_kernel(shape, "mixed" if mixed else "adversary")
     reply, first = (worst_cell_kernel(shape), 2.0) if mixed else (worst_reply_kernel(shape), np.inf)
     scored = shape.scored
 

@@ -1,7 +1,7 @@
 """The parts that the searches of 2048 share: context, kernels that value boards, depth rules, options and settings.
 
 A search holds boards of up to 4×4 in a word (`mergefall.game2048.packed`). Boards that do not fit, because they are
-larger or have ranks above 15, are searched by `cells.py`.
+larger or have ranks above 15, are rows of a scratch (`cells.py`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from mergefall.kernels import borrow, kernel
 from mergefall.typing import Array, Ints, Kernel
 from mergefall.words import popcount
 
+from mergefall_baselines.game2048.cells import ROWS, cells_at, free_cells, put_in_cells, slide_cells
 from mergefall_baselines.game2048.leaves import LINES, REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards, pick
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.table import new_table
 
+U = np.uint64
 TO_THE_END = 255  # own moves left of a search without a depth limit
 UNLIMITED, DISTINCT, EMPTIES = 0, -1, -2  # how kernels know depths that are no number
 DEPTH_RULES = {None: UNLIMITED, "distinct": DISTINCT, "empties": EMPTIES}
@@ -79,7 +81,7 @@ def shape_of(heuristic: Any, kind: str, scored: bool) -> SearchKind:
 
 
 @kernel
-def slide(board, c):
+def slide_word(board, c):
     """The four afterstates in the order of the actions, then the scores of a vertical and of a horizontal move."""
     return packed.moves(board, borrow(c.row_lines, np.uint64, LINES), borrow(c.column_lines, np.uint64, LINES))
 
@@ -92,10 +94,32 @@ def result_of(slid, action):
     return after, across if action & 1 else along
 
 
+@kernel(inline="always")
+def free_of_word(board, c):
+    return packed.empties(board) & c.area
+
+
+@kernel(inline="always")
+def put_in_word(board, bit, rank, c):
+    return board | bit << U(rank - 1)
+
+
+def board_kernels(shape: SearchKind) -> tuple[Kernel, Kernel, Kernel]:
+    """How kernels go from board to board, whatever holds them.
+
+    - ``free(board, c)``: the empty cells, a bit for each.
+    - ``put(board, bit, rank, c)``: the board with a new tile.
+    - ``slide(board, c)``: see `slide_word`.
+    """
+    if shape.kind == "wide":
+        return free_cells, put_in_cells, slide_cells
+    return free_of_word, put_in_word, slide_word
+
+
 @cache
 def evaluator(shape: SearchKind) -> Kernel:
-    """The kernel ``(board, to_move, c) -> value`` of boards in a word, by a heuristic."""
-    of_packed, value_of = shape.packed_kernel, shape.value_kernel
+    """The kernel ``(board, to_move, c) -> value`` of boards, by a heuristic."""
+    of_packed, value_of, wide = shape.packed_kernel, shape.value_kernel, shape.kind == "wide"
     type0, count0, type1, count1 = shape.tables
 
     @kernel
@@ -105,8 +129,9 @@ def evaluator(shape: SearchKind) -> Kernel:
 
     @kernel
     def evaluate_cells(board, to_move, c):
-        cells = borrow(c.cells, np.uint8, c.rows * c.cols)
-        packed.unpack(board, cells, c.rows, c.cols)
+        cells = cells_at(board if wide else U(0), c)
+        if not wide:
+            packed.unpack(board, cells, c.rows, c.cols)
         return value_of(cells, c.rows, c.cols, to_move, borrow(c.weights, np.float64, c.weight_count))
 
     return evaluate_by_tables if shape.kind == "packed" else evaluate_cells
@@ -114,14 +139,17 @@ def evaluator(shape: SearchKind) -> Kernel:
 
 def deciding(shape: SearchKind, worth: Kernel) -> Kernel:
     """The decision kernel that values each move by a kernel (afterstate, score, own moves left, best so far, c)."""
-    pack = shape.pack_kernel
+    pack, wide, (_, _, slide) = shape.pack_kernel, shape.kind == "wide", board_kernels(shape)
 
     @kernel
     def decide(state, memory, values, settings):
         contexts, order = settings
-        c, cells, best = contexts[0], board_in(state)[0], -np.inf
-        board, left = pack(cells, c.rows, c.cols), own_moves(cells, c.depth) - 1
-        slid = slide(board, c)
+        c, cells, best, board = contexts[0], board_in(state)[0], -np.inf, U(0)
+        if wide:
+            cells_at(board, c)[:] = cells
+        else:
+            board = pack(cells, c.rows, c.cols)
+        left, slid = own_moves(cells, c.depth) - 1, slide(board, c)
         for action in order:
             after, gain = result_of(slid, action)
             values[action] = -np.inf
@@ -271,9 +299,7 @@ class Search2048(KernelPlayer):
             table1=tables[1],
             weights=weights,  # float64[weight_count]
             weight_count=weights.size,
-            cells=np.zeros(
-                (1 if in_word else MARGIN, rows * cols), np.uint8
-            ),  # of `cells.py` a board for each own move
+            cells=np.zeros((1 if in_word else ROWS * (MARGIN + 1), rows * cols), np.uint8),  # scratch
             slid_lines=slid_lines(heuristic) if shape.by_lines else NO_TABLE,  # for `leaves.py`, as the next
             sums=np.zeros(SUMS, REAL),
             entries=entries,  # transposition table, see `mergefall_baselines.table`
