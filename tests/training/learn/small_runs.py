@@ -36,7 +36,7 @@ def trained(folder, config, **how):
 
 def curve(folder):
     """A run's curve without its times."""
-    return [(point.step, point.mean, point.figures) for point in read_curve(folder)]
+    return [(point.step, point.mean) for point in read_curve(folder)]
 
 
 def random_layers(*sizes):

@@ -74,7 +74,7 @@ def ends(folder):
     """All that a run left, but for times."""
     _, checkpoint, _ = read_arrays(folder / "checkpoint.npz", CHECKPOINT, 1)
     models = [load_model(folder / name).arrays for name in ("best.npz", "model.npz")]
-    return [(point.step, point.mean, point.figures) for point in read_curve(folder)], [checkpoint, *models]
+    return [(point.step, point.mean) for point in read_curve(folder)], [checkpoint, *models]
 
 
 SLOW = ("dqn", "distill keys", "kickstart keys", "maskable-ppo 2048")
@@ -109,7 +109,7 @@ def assert_equal_ends(broken, unbroken):
 def test_what_json_lacks_is_kept(tmp_path):
     """The infinite mean of a run in which no game ended, the ends of one game, and a learner's infinite numbers."""
     ends, state = {"mean": math.inf, "low": 5.0, "high": math.inf}, {"best": -math.inf, "array": np.arange(3)}
-    point = Point(step=0, seconds=1.0, episodes=3, headline="lines", **ends, capped=3, tiles={}, figures={"loss": 1.5})
+    point = Point(step=0, seconds=1.0, episodes=3, headline="lines", **ends, capped=3, tiles={})
     points = [point, replace(point, step=9, mean=7.0, low=math.nan, high=math.nan)]
     with open_run(tmp_path, RUNS["cma-es"](), progress=False) as run:
         run.points = points

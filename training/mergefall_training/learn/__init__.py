@@ -3,7 +3,7 @@
 Each learner is a folder with three files:
 
 - `train.py`: `Learner(config, device)`, a `training.Learner`, raises ValueError if it cannot train a `run.Config`.
-- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model; without it, that of `sb3` does.
+- `player.py`: `player(spec, arrays, **options)` makes a `Player` of a trained model. `PLAYERS` says whose.
 - `preset.yaml`: hyper-parameters of its algorithms.
 
 `ALGORITHMS` maps each algorithm to its learner's folder. Training needs the extra `train`.
@@ -12,7 +12,6 @@ Each learner is a folder with three files:
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -28,7 +27,8 @@ ALGORITHMS = {
     "ntuple": "ntuple",
     "cma-es": "evolution",
 }
-_PLAYED = ALGORITHMS | {"cross-entropy": "evolution"}  # 0.1.0 trained cross-entropy
+# Where the players of models are; 0.1.0 trained cross-entropy.
+PLAYERS = ALGORITHMS | {"distill": "sb3", "kickstart": "sb3", "cross-entropy": "evolution"}
 
 
 def folder_of(algorithm: str) -> str:
@@ -43,6 +43,5 @@ def trainer(algorithm: str) -> ModuleType:
 
 def player_maker(algorithm: str) -> Callable[..., Any]:
     """An algorithm's function `player`. Raises DependencyNotInstalled if a package that it needs is missing."""
-    folder = _PLAYED[choice("algorithm", algorithm, sorted(_PLAYED))]
-    own = find_spec(f"{__name__}.{folder}.player")
-    return import_extra(f"{__name__}.{folder if own else 'sb3'}.player").player
+    folder = PLAYERS[choice("algorithm", algorithm, sorted(PLAYERS))]
+    return import_extra(f"{__name__}.{folder}.player").player

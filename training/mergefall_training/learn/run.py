@@ -121,7 +121,6 @@ class Point:
     - `episodes`: number of games; `capped` of them were cut off by `max_episode_steps`.
     - `headline`, `mean`, `low`, `high`: name of the figure, its mean, and the 95 % interval of the mean.
     - `tiles`: share of games that reached each tile (2048).
-    - `figures`: further figures of the algorithm.
     """
 
     step: int
@@ -133,7 +132,6 @@ class Point:
     high: float
     capped: int
     tiles: dict[str, float]
-    figures: dict[str, float]
 
 
 @dataclass
@@ -171,11 +169,12 @@ class Run:
         with bar as show, tensorboard(logs) as log:
 
             def goes_on(figures: Mapping[str, float]) -> bool:
-                left, figures = learner.step < config.timesteps, {f"train/{name}": figures[name] for name in figures}
+                left = learner.step < config.timesteps
                 if self.due(learner.step) or (not left and self.points[-1].step < learner.step):
-                    point = self.evaluate(learner.step, learner.arrays(), learner.network(), figures)
+                    point = self.evaluate(learner.step, learner.arrays(), learner.network())
                     self.save_checkpoint(learner.step, learner.state())
-                    log(learner.step, figures | {f"eval/mean_{point.headline}": point.mean})
+                    trained = {f"train/{name}": figure for name, figure in figures.items()}
+                    log(learner.step, trained | {f"eval/mean_{point.headline}": point.mean})
                 show(learner.step, self._means())
                 return left
 
@@ -200,12 +199,10 @@ class Run:
         """
         return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
 
-    def evaluate(self, step: int, arrays: Arrays, network: Options, figures: Mapping[str, float]) -> Point:
+    def evaluate(self, step: int, arrays: Arrays, network: Options) -> Point:
         """Evaluate a model: write `model.npz`, play, and write `best.npz` if it is the best so far.
 
-        Args:
-            arrays, network: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
-            figures: further figures for the curve.
+        `arrays`, `network`: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
         """
         config = self.config
         spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
@@ -215,7 +212,6 @@ class Run:
         on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
         player = make_player(spec, dict(arrays), **on_device)
         games = evaluate(player, config.match, config.episodes, EVALUATION_SEED, workers=1, progress=False).summary()
-        tiles = {str(tile): share.value for tile, share in games.tiles.items()}
         point = Point(
             step,
             round(self.seconds, 3),
@@ -225,8 +221,7 @@ class Run:
             games.mean.low,
             games.mean.high,
             games.capped,
-            tiles,
-            dict(figures),
+            {str(tile): share.value for tile, share in games.tiles.items()},
         )
         if not self.points or rank(point) > max(map(rank, self.points)):
             save_model(self.folder / "best.npz", spec, arrays)
@@ -381,8 +376,7 @@ def read_checkpoint(folder: FilePath) -> tuple[int, Dict, float, list[Point]]:
     spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
     step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
     with in_place(f"{path} holds no state of a learner", (ValueError, LookupError, TypeError)):
-        curve = [made(Point, record) for record in unflatten(spec.get("curve", []), {})]
-        return step, unflatten(spec["state"], arrays), seconds, curve
+        return step, unflatten(spec["state"], arrays), seconds, list(map(_point, unflatten(spec.get("curve", []), {})))
 
 
 def read_curve(folder: FilePath) -> list[Point]:
@@ -397,6 +391,7 @@ def _point(record: Dict) -> Point:
     """A line of a curve. Null stands for what JSON lacks: an infinite mean (no game ended), or the ends of one game."""
     beyond = math.nan if record.get("low") is None else math.inf
     missing = {"mean": math.inf, "low": math.nan, "high": beyond}
+    record.pop("figures", None)  # of an earlier version
     return made(Point, {name: missing.get(name) if value is None else value for name, value in record.items()})
 
 
