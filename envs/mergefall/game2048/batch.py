@@ -74,7 +74,7 @@ def _step_block(states, first, count, lines, s):
         s[UPPER + j], s[LOWER + j] = states[i, core.CELLS], states[i, core.CELLS + 1]
         s[STREAM + j], s[SHAPE + j] = states[i, core.STREAM], states[i, core.SHAPE]
     for j in range(U(0), count):
-        board = packed.from_words(s[UPPER + j], s[LOWER + j])
+        board = packed.squeeze(s[UPPER + j]) | packed.squeeze(s[LOWER + j]) << U(32)
         s[BOARD + j], s[ROWS + j] = board, packed.turned(board, s[ACTION + j])
     for j in range(U(0), count):
         s[ROWS + j], s[GAIN + j] = packed.slide_one_way(s[ROWS + j], s[ACTION + j], lines)

@@ -41,8 +41,6 @@ BYTES = U(0x0101010101010101)
 NIBBLE_PER_BYTE = U(0x0F0F0F0F0F0F0F0F)
 TOP_BIT_PER_BYTE = U(0x8080808080808080)
 RANK_15 = U(0x7171717171717171)  # added to bytes below 128, it sets the top bit of those from 15 up
-_NO_LINES = np.zeros(0, dtype=np.uint64)
-_NO_LINES.flags.writeable = False
 
 
 # -- boards and lines -------------------------------------------------------------------------------------------------
@@ -321,12 +319,6 @@ def widen(half):
     return (half | half << U(4)) & NIBBLE_PER_BYTE
 
 
-@kernel(inline="always")
-def from_words(upper, lower):
-    """A packed board from the two words of cells of a 4×4 state, the upper two rows first; ranks up to 15."""
-    return squeeze(upper) | squeeze(lower) << U(32)
-
-
 @kernel
 def all_below_15(upper, lower):
     """Whether the sixteen ranks in two words, none above 127, are all below 15: then no merge outgrows a nibble."""
@@ -335,7 +327,7 @@ def all_below_15(upper, lower):
 
 def lines_for(rows: int, cols: int) -> Words:
     """The table that `batch.step` takes for a board size: the line table for 4×4, an empty one for any other."""
-    return line_table(4) if rows == cols == 4 else _NO_LINES
+    return line_table(4)[: 1 << 16 if rows == cols == 4 else 0]
 
 
 @kernel

@@ -235,8 +235,7 @@ def play(state, rotation, column, y, bits):
     The queue also moves on after a fatal placement, so that the last observation shows pieces like any other.
     """
     (_, rows), piece = size_of(state), table_row(state, queued(state, 0))
-    _, _, _, _, clear_first = settings_of(state)
-    lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, clear_first)
+    lines, _, over = place(columns_in(state), piece, rotation, column, y, rows, settings_of(state)[4])
     state[PIECES] += U(1)
     state[LINES] += U(lines)
     state[SCORE] += U(LINE_SCORES[min(lines, LINE_SCORES.size - 1)])  # a caller's board may have more full rows

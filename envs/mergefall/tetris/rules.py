@@ -396,14 +396,15 @@ class Rules(PieceRules):
         """
         holds = self.hold and action >= self.n_actions // 2
         bag, multiset = int(state[game.BAG]), game.nibbles(state[game.BAG], self.n_pieces)
-        upper, ids = self._draws(bag, multiset)
-        lower, drawn = np.tile([0, HALF], (len(ids), 1)), ids[:, None]
+        found: list[Any] = [([id], upper, [0, HALF]) for upper, id in self._draws(bag, multiset)]
         if holds and not state[game.HOLD]:
-            every = sum(1 << id for id in self.piece_set.drawn)
-            second = [self._draws((bag or every) & ~(1 << id), multiset) for id in ids.tolist()]
-            counts = [len(some) for _, some in second]
-            lower, others = map(np.concatenate, zip(*second, strict=True))
-            upper, drawn = np.repeat(upper, counts, axis=0), np.stack([np.repeat(ids, counts), others], axis=1)
+            full = bag or sum(1 << id for id in self.piece_set.drawn)
+            found = [
+                ([id, second], upper, lower)
+                for (id,), upper, _ in found
+                for lower, second in self._draws(full & ~(1 << id), multiset)
+            ]
+        drawn, upper, lower = map(np.array, zip(*found, strict=True))
         known = game.nibbles(state[game.QUEUE], 1 + self.preview)[drawn.shape[1] :]  # they move up
         queues = np.concatenate([np.tile(known, (len(drawn), 1)), drawn], axis=1)
         observations = {"board": np.repeat(board[None], len(drawn), axis=0), "piece": queues[:, 0]}
@@ -414,14 +415,14 @@ class Rules(PieceRules):
             observations["hold"] = np.full(len(drawn), held)
         return Outcomes(observations, upper, lower)
 
-    def _draws(self, bag: int, multiset: Ints) -> tuple[Ints, Ints]:
-        """(the bounds of the random bits that draw each id, the ids that may be drawn)."""
+    def _draws(self, bag: int, multiset: Ints) -> Iterator[tuple[Ints, int]]:
+        """(the bounds of the random bits that draw it, id) for each piece that may be drawn."""
         ids = np.array(self.piece_set.drawn)
         alike = np.ones(len(ids), np.int64)  # an empty bag is filled before the draw
         of_bag = bag >> ids & 1 if bag else alike
         weights = {"uniform": alike, "bag7": of_bag, "hidden": multiset[ids]}[self.randomizer]
         ids, weights = ids[weights > 0], weights[weights > 0]
-        return bounds(np.append(0, weights.cumsum())), ids
+        return zip(bounds(np.append(0, weights.cumsum())), ids.tolist(), strict=True)
 
     def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         yield from super()._faults(states)

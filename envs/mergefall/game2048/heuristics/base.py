@@ -174,7 +174,7 @@ def _of_states(kernels: Kernels) -> Kernel:
             shape = states[i, core.SHAPE]
             goal, small = core.goal_of(shape), shape & packed.SHAPE_MASK == packed.SHAPE_4X4
             if small and packed.all_below_15(states[i, core.CELLS], states[i, core.CELLS + 1]):
-                board = packed.from_words(states[i, core.CELLS], states[i, core.CELLS + 1])
+                board = packed.squeeze(states[i, core.CELLS]) | packed.squeeze(states[i, core.CELLS + 1]) << U(32)
                 _, over, _ = packed.status(board, goal)
                 value = 0.0 if over else np.float64(of_packed(board, False, tables, weights))
             else:

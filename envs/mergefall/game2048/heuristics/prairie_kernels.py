@@ -69,17 +69,6 @@ def turns_of(group, cols, starts, ends):
     return popcount((left ^ right) & (above ^ below))
 
 
-@kernel
-def touched(group, fuel, cols, starts, ends):
-    """The number of clusters of `fuel` that touch `group`, which lies outside of `fuel`."""
-    count, edge = 0, grown(group, cols, starts, ends)
-    while fuel & edge:
-        cluster = burnt(fuel, cols, starts, ends)
-        count += cluster & edge != 0
-        fuel ^= cluster
-    return count
-
-
 # -- terms on any board ------------------------------------------------------------------------------------------------
 
 
@@ -127,7 +116,11 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
             if rank:
                 joined += size if size > 1 else 0
                 turns += turns_of(group, cols, starts, ends)
-                neighbours += touched(group, above, cols, starts, ends)
+                others, edge = above, grown(group, cols, starts, ends)
+                while others & edge:
+                    cluster = burnt(others, cols, starts, ends)
+                    neighbours += cluster & edge != 0
+                    others ^= cluster
         reward += REWARDS[largest]
         penalty += PENALTIES[count]
         if rank:
