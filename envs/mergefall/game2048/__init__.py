@@ -1,6 +1,6 @@
 """2048: rules, environments, heuristics."""
 
-from mergefall.game2048.clusters import Cluster, Fracture, MoveComparison, clusters, compare_move, fracture
+from mergefall.game2048.clusters import Cluster, MoveComparison, clusters, compare_move
 from mergefall.game2048.env import Game2048Env
 from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic, register_heuristic
 from mergefall.game2048.plot import draw_board, plot_clusters, plot_move, plot_terms
@@ -17,7 +17,6 @@ __all__ = [
     "RIGHT",
     "UP",
     "Cluster",
-    "Fracture",
     "Game2048Env",
     "Game2048VectorEnv",
     "Heuristic",
@@ -26,7 +25,6 @@ __all__ = [
     "compare_move",
     "draw",
     "draw_board",
-    "fracture",
     "from_text",
     "heuristic",
     "images",

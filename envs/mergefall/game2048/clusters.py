@@ -49,25 +49,6 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class Fracture:
-    """How many clusters a board has, and how large they are.
-
-    Attributes:
-        groups: number of clusters, those of empty cells included.
-        tile_groups: number of clusters of tiles.
-        tiles: number of tiles.
-        ratio: tiles / tile_groups; None on an empty board.
-        sizes: rank -> sizes of its clusters, ascending; empty cells have rank 0.
-    """
-
-    groups: int
-    tile_groups: int
-    tiles: int
-    ratio: float | None
-    sizes: Mapping[int, tuple[int, ...]] = field(hash=False)
-
-
-@dataclass(frozen=True)
 class MoveComparison:
     """The changes that a move made to the clusters of tiles. A merged tile is new.
 
@@ -75,7 +56,6 @@ class MoveComparison:
         legal: whether the board changed.
         score: the sum of merged tiles.
         after: the board after the move, before a new tile.
-        fracture: (before, after).
         joined: clusters after the move with tiles of several earlier clusters, or with an old and a new tile.
         split: clusters before the move whose unmerged tiles are now in several clusters.
         new: clusters after the move with new tiles only.
@@ -84,7 +64,6 @@ class MoveComparison:
     legal: bool
     score: int
     after: Board
-    fracture: tuple[Fracture, Fracture]
     joined: tuple[Cluster, ...]
     split: tuple[Cluster, ...]
     new: tuple[Cluster, ...]
@@ -108,22 +87,6 @@ def clusters(ranks: ArrayLike) -> tuple[Cluster, ...]:
             burnt |= group
             found.append(_describe(board, group))
     return tuple(sorted(found, key=lambda cluster: (cluster.rank, cluster.cells)))
-
-
-def fracture(ranks: ArrayLike) -> Fracture:
-    """The number and sizes of a board's clusters; raises ValueError as `clusters` does.
-
-    Example:
-        >>> fracture([[1, 1, 2], [0, 1, 2]])
-        Fracture(groups=3, tile_groups=2, tiles=5, ratio=2.5, sizes={0: (1,), 1: (3,), 2: (2,)})
-    """
-    found = clusters(ranks)
-    sizes: dict[int, tuple[int, ...]] = {}
-    for cluster in found:
-        sizes[cluster.rank] = tuple(sorted((*sizes.get(cluster.rank, ()), len(cluster.cells))))
-    groups = sum(cluster.rank > 0 for cluster in found)
-    tiles = sum(sum(of_rank) for rank, of_rank in sizes.items() if rank)
-    return Fracture(len(found), groups, tiles, tiles / groups if groups else None, sizes)
 
 
 def compare_move(before: ArrayLike, action: int) -> MoveComparison:
@@ -157,7 +120,7 @@ def compare_move(before: ArrayLike, action: int) -> MoveComparison:
         for cells in kept:
             kept_in[cells] += 1
     split = tuple(cluster for cluster in old if kept_in[cluster.cells] > 1)
-    return MoveComparison(legal, score, after, (fracture(board), fracture(after)), tuple(joined), split, tuple(made))
+    return MoveComparison(legal, score, after, tuple(joined), split, tuple(made))
 
 
 def _board(ranks: ArrayLike) -> Board:
@@ -226,16 +189,16 @@ def _monotone(board: Board, group: set[Cell]) -> int:
 
 def _sources(board: Board, action: int) -> dict[int, tuple[int, ...]]:
     """Flat index of each tile after a move -> flat indices of the tile, or the two tiles, that it came from."""
-    ranks = np.array(board)
-    grid = np.arange(ranks.size).reshape(ranks.shape)
+    ranks = [rank for row in board for rank in row]
+    grid = np.arange(len(ranks)).reshape(len(board), -1)
     result: dict[int, tuple[int, ...]] = {}
     for line in grid if action in (LEFT, RIGHT) else grid.T:
         cells = (line if action in (LEFT, UP) else line[::-1]).tolist()
         stacks: list[list[int]] = []
         for cell in cells:
-            if stacks and len(stacks[-1]) == 1 and ranks.flat[stacks[-1][0]] == ranks.flat[cell] > 0:
+            if stacks and len(stacks[-1]) == 1 and ranks[stacks[-1][0]] == ranks[cell] > 0:
                 stacks[-1].append(cell)
-            elif ranks.flat[cell]:
+            elif ranks[cell]:
                 stacks.append([cell])
-        result |= {cell: tuple(stack) for cell, stack in zip(cells, stacks, strict=False)}
+        result |= zip(cells, map(tuple, stacks), strict=False)
     return result

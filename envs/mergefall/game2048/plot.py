@@ -85,10 +85,9 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     for axes, found, colour in ((left, result.split, BAD), (right, result.joined, GOOD), (right, result.new, NEW)):
         for cluster in found:
             _outline(axes, cluster.cells, np.shape(before)[1], colour)
-    groups = [fracture.tile_groups for fracture in result.fracture]
     legal = f"{result.score} points" if result.legal else "illegal"
-    left.set_title(f"before: {_count(groups[0])}", loc="left", fontsize=10, color=INK)
-    right.set_title(f"{ACTIONS[action]}, {legal}: {_count(groups[1])}", loc="left", fontsize=10, color=INK)
+    left.set_title(f"before: {_count(before)}", loc="left", fontsize=10, color=INK)
+    right.set_title(f"{ACTIONS[action]}, {legal}: {_count(result.after)}", loc="left", fontsize=10, color=INK)
     marks = [Line2D([], [], color=colour, linewidth=3) for colour in (BAD, GOOD, NEW)]
     figure.legend(
         marks, ["split by the move", "joined", "merged, alone"], loc="outside lower center", ncols=3, frameon=False
@@ -118,7 +117,8 @@ def _weighted(h: Heuristic, batch: Any, to_move: bool) -> Dict:
     return {name: weight * terms[name] + 0.0 for name, weight in weights.items() if weight.any()}
 
 
-def _count(groups: int) -> str:
+def _count(board: ArrayLike) -> str:
+    groups = sum(cluster.rank > 0 for cluster in clusters(board))
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
 
 

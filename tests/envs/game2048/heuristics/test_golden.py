@@ -1,8 +1,7 @@
 """The figures of the published originals, computed by a reference program: every one must come out."""
 
 import numpy as np
-import pytest
-from mergefall.game2048 import HEURISTICS, clusters, fracture
+from mergefall.game2048 import HEURISTICS, clusters
 from mergefall.game2048.heuristics import TileOrder
 from mergefall.game2048.heuristics.tile_order import MATRICES
 from mergefall.game2048.packed import pack
@@ -66,18 +65,6 @@ def test_clusters(golden):
         ]
         found = [(c.rank, c.cells, c.box, c.neighbours) for c in clusters(entry["ranks"])]
         assert found == expected, entry["id"]
-
-
-def test_fracture(golden):
-    for entry in golden:
-        found, expected = fracture(entry["ranks"]), entry["s003"]
-        assert (found.groups, found.tile_groups, found.tiles) == (
-            expected["groups"],
-            expected["groups_tiles"],
-            expected["tiles"],
-        )
-        assert found.sizes == {of_rank["rank"]: tuple(of_rank["sizes"]) for of_rank in expected["ranks"]}
-        assert found.ratio == (expected["ratio"] and pytest.approx(expected["ratio"]))
 
 
 def test_nneonneo_in_single_precision_bit_for_bit(golden):
