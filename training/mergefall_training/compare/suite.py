@@ -159,24 +159,21 @@ def load_suite(name_or_path: FilePath) -> Suite:
         name, names = str(name_or_path), suite_names()
         raise ValueError(f"no suite {name!r}; expected one of {', '.join(names)}, or a YAML file{near(name, names)}")
     with in_place(f"suite {path}"):
-        return _suite(path.stem, read_yaml(path))
-
-
-def _suite(name: str, content: Any) -> Suite:
-    with in_place("the suite"):
-        file = made(_File, content)
-    contests = tuple(one for contest in in_places("game", _contest, file.games) for one in _variants(contest))
-    _check_different([contest.name for contest in contests], "games, presets and rates")
-    for contest in contests:
-        with in_place(f"game {contest.name}"):
-            match = contest.match
-        for one in contest.players:
-            with in_place(f"game {contest.name}, {one.label}"):
-                if one.training is None:
-                    task({"player": one.player, **one.options}, match)
-                else:
-                    one.training.config(contest, seed=0)
-    return Suite(name, file.description, contests)
+        content = read_yaml(path)
+        with in_place("the suite"):
+            file = made(_File, content)
+        contests = tuple(one for contest in in_places("game", _contest, file.games) for one in _variants(contest))
+        _check_different([contest.name for contest in contests], "games, presets and rates")
+        for contest in contests:
+            with in_place(f"game {contest.name}"):
+                match = contest.match
+            for one in contest.players:
+                with in_place(f"game {contest.name}, {one.label}"):
+                    if one.training is None:
+                        task({"player": one.player, **one.options}, match)
+                    else:
+                        one.training.config(contest, seed=0)
+        return Suite(path.stem, file.description, contests)
 
 
 @dataclass(frozen=True)

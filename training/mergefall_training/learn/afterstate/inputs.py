@@ -86,13 +86,14 @@ def write_tetris(columns, rows, terms, x):
 
 
 @kernel
-def _fill(boards, pieces, lowest, count, per_piece, rows, first, slides, reach, clear_first, payments, table):
+def _fill(boards, pieces, lowest, count, per_piece, rules, payments, table):
     """Fill a row for each legal action of each board, among the `count` from `lowest` on, and write the `begins`.
 
     - `boards`: uint64[n, cols], their columns.
     - `pieces`: int64[n, k], the pieces that actions place, each of them `per_piece` actions.
     """
     begins, actions, rewards, over, inputs = table
+    rows, first, slides, reach, clear_first = rules
     boards, pieces, lowest, begins, actions, rewards, over, inputs = unowned(
         (boards, pieces, lowest, begins, actions, rewards, over, inputs)
     )
@@ -120,6 +121,11 @@ def best(table: Afterstates, values: Array) -> Ints:
     worth, first = np.where(table.over, -np.inf, values), table.begins[:-1]
     highest = np.flatnonzero(worth == np.repeat(np.maximum.reduceat(worth, first), np.diff(table.begins)))
     return highest[np.searchsorted(highest, first)]
+
+
+def rules_for(rules: Rules) -> tuple[Any, ...]:
+    """What the kernels take of the rules."""
+    return rules.rows, rules.piece_set.first, rules.slides, rules.reach, rules.overflow == "clear_first"
 
 
 def tetris_inputs(cols: int) -> int:
@@ -159,11 +165,7 @@ def tetris_afterstates(observations: Arrays, rules: Rules, actions: Ints | None 
         lowest,
         count,
         rules.n_actions // len(pieces),
-        rules.rows,
-        rules.piece_set.first,
-        rules.slides,
-        rules.reach,
-        rules.overflow == "clear_first",
+        rules_for(rules),
         rules.payments(),
         table,
     )

@@ -7,6 +7,7 @@ PyTorch; the players here run the same network compiled, in whole episodes too, 
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from mergefall_baselines import Player
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.tetris.player import FORM
 
-from mergefall_training.learn.afterstate.inputs import INPUTS, SCRATCH, outcome, tetris_inputs, write_tetris
+from mergefall_training.learn.afterstate.inputs import INPUTS, SCRATCH, outcome, rules_for, tetris_inputs, write_tetris
 from mergefall_training.learn.agents import counted_by, of_file
 
 U = np.uint64
@@ -75,24 +76,23 @@ def network_value(x, layers):
 
 def layers_of(arrays: Arrays, inputs: int) -> Layers:
     """The network in a model's arrays; raises ValueError for arrays that are no network of so many `inputs`."""
-    layers = len(arrays) // 2
-    weights = [arrays.get(f"weight{i}", np.empty(0)) for i in range(layers)]  # [outputs, inputs], as PyTorch's
-    biases = [arrays.get(f"bias{i}", np.empty(0)).ravel() for i in range(layers)]
-    sizes = [inputs, *(len(bias) for bias in biases)]
-    expected = list(zip(sizes[1:], sizes, strict=False))
-    fits = layers and [weight.shape for weight in weights] == expected and sizes[-1] == 1 and not len(arrays) % 2
-    if not fits or any(array.dtype != F for array in arrays.values()):
-        shapes = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
-        raise ValueError(f"a network's arrays are {shapes}; expected float32 layers from {inputs} inputs to one value")
-    parameters = [part for w, b in zip(weights, biases, strict=True) for part in (w.T.ravel(), b)]
+    layers = range(len(arrays) // 2)
+    sizes = [inputs, *(arrays[f"bias{i}"].size for i in layers if f"bias{i}" in arrays)]
+    expected = {}
+    for i, (wide, narrow) in enumerate(pairwise(sizes)):
+        expected |= {f"weight{i}": f"float32{[narrow, wide]}", f"bias{i}": f"float32{[narrow]}"}  # as PyTorch has them
+    found = {name: f"{array.dtype}{list(array.shape)}" for name, array in arrays.items()}
+    if sizes[-1] != 1 or found != expected:
+        raise ValueError(f"a network's arrays are {found}; expected float32 layers from {inputs} inputs to one value")
+    parameters = [part for i in layers for part in (arrays[f"weight{i}"].T.ravel(), arrays[f"bias{i}"])]
     here, there = (np.empty(max(sizes), F) for _ in range(2))
-    return Layers(np.array(sizes), np.concatenate(parameters).astype(F), here, there, np.empty(inputs, F))
+    return Layers(np.array(sizes), np.concatenate(parameters), here, there, np.empty(inputs, F))
 
 
 @kernel
 def decide_tetris(state, memory, values, settings):
     """Value each placement at r + γV(afterstate), a fatal one at −inf; the first legal one wins if all are fatal."""
-    (first, rows, slides, reach, clear_first, payments), gamma, layers, after, terms, placements = settings
+    (rows, first, slides, reach, clear_first), payments, gamma, layers, after, terms, placements = settings
     columns, piece, chosen, highest = columns_in(state), first + queued(state, 0), -1, -np.inf
     values[:] = -np.inf
     for placement in placements[: list_placements(columns, piece, slides, reach, placements)]:
@@ -124,9 +124,8 @@ class AgentTetris(KernelPlayer):
 
     def _make_decider(self, way: Rules, exact: bool) -> tuple[Kernel, Any]:
         layers = Layers._make(map(np.copy, self._layers))  # scratch memory of its own
-        of_rules = way.piece_set.first, way.rows, way.slides, way.reach, way.overflow == "clear_first", self._payments
         scratch = np.empty(way.cols, U), np.zeros(SCRATCH), np.empty(way.n_actions, np.int64)
-        return decide_tetris, (of_rules, F(self.gamma), layers, *scratch)
+        return decide_tetris, (rules_for(way), self._payments, F(self.gamma), layers, *scratch)
 
 
 def player(spec: Options, arrays: Arrays) -> Player:
