@@ -76,7 +76,7 @@ def test_a_run_that_is_stopped_does_not_block_the_name(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(demonstrations, "spread", stopped)
+        patch.setattr(demonstrations, "play_all", stopped)
         with pytest.raises(KeyboardInterrupt):
             demonstrate("2048/greedy", G2048, 2, dataset="stopped-v0", progress=False)
     assert [path for path in (tmp_path / "datasets").iterdir() if path.is_dir()] == []

@@ -85,17 +85,6 @@ def test_the_statistics_of_a_normalised_model_are_applied(wrap):
     assert unpack_task(here.pack()).trajectory(3).actions.tolist() == here.trajectory(3).actions.tolist()
 
 
-def test_a_model_of_an_observation_wrapper_that_keeps_the_space_is_refused():
-    env = gym.make(G2048)
-    model = PPO(
-        "MlpPolicy", gym.wrappers.TransformObservation(env, lambda seen: seen, env.observation_space), n_steps=64
-    )
-    with pytest.raises(
-        ValueError, match=r"the observation wrapper TransformObservation; expected .*VecNormalize, or none"
-    ):
-        evaluate(model, G2048, 1)
-
-
 def test_threads_may_share_a_model():
     players = task(MaskablePPO("MlpPolicy", gym.make(G2048), seed=2), Match.read(G2048)).player, make("2048/distill")
     boards = list(np.random.default_rng(0).integers(0, 5, (240, 4, 4), dtype=np.uint8))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from mergefall import __version__
 from mergefall.checks import integer
 from mergefall.games import stack
 from mergefall.typing import Dict, Options
-from mergefall_baselines import Trajectory
 from mergefall_baselines.player import recorded, steps
 from mergefall_baselines.registry import player_of
 from minari.data_collector.episode_buffer import EpisodeBuffer
@@ -31,12 +30,11 @@ from minari.storage.datasets_root_dir import get_dataset_path
 from mergefall_training.files import json_text
 from mergefall_training.play.evaluation import SEEDS
 from mergefall_training.play.match import Match
-from mergefall_training.play.records import Header
-from mergefall_training.play.workers import Task, spread, task, workers_of
+from mergefall_training.play.records import RECORDED, Episode, Header, actions_of
+from mergefall_training.play.workers import play_all, task, workers_of
 from mergefall_training.progress import progress_bar
 
 FORMAT, VERSION = "mergefall demonstrations", 1
-Show = Callable[[int, str], None]  # of the progress bar
 
 
 def demonstrate(
@@ -98,8 +96,11 @@ def demonstrate(
         )
         storage.update_metadata(metadata | {"description": description, "mergefall": json_text(about)})
         with progress_bar(name, len(seeds), enabled=progress) as show:
-            games = spread(job, Task.trajectories, seeds, workers_of(workers), in_order=True)
-            storage.update_episodes(_buffers(env, games, show))
+            games: list[Episode] = []
+            for game in play_all(job, seeds, workers_of(workers)):
+                games.append(game)
+                show(len(games), "")
+            storage.update_episodes(_buffers(env, sorted(games, key=lambda game: game.seed)))
         part.rename(target)
     finally:
         env.close()
@@ -107,15 +108,16 @@ def demonstrate(
     return name
 
 
-def _buffers(env: gym.Env[Any, Any], games: Iterator[Trajectory], show: Show) -> Iterator[EpisodeBuffer]:
+def _buffers(env: gym.Env[Any, Any], games: Iterable[Episode]) -> Iterator[EpisodeBuffer]:
     """The games with their observations and masks, which playing them again shows."""
-    for done, game in enumerate(games, start=1):
-        if len(game) > len(game.actions):
-            kept = f"{len(game)} actions, of which {len(game.actions)} were kept"
+    for game in games:
+        if game.length > RECORDED:
+            kept = f"{game.length} actions, of which {RECORDED} were kept"
             raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
-        first, *others = steps(env, game.seed, recorded(game.actions.tolist()))
+        actions = actions_of(game.actions, game.length)
+        first, *others = steps(env, game.seed, recorded(actions.tolist()))
         arrays: Dict = {
-            "actions": game.actions.astype(np.int64),
+            "actions": actions.astype(np.int64),
             "rewards": np.array([step.reward for step in others], np.float64),
             "terminations": np.array([step.terminated for step in others]),
             "truncations": np.array([step.truncated for step in others]),
@@ -123,4 +125,3 @@ def _buffers(env: gym.Env[Any, Any], games: Iterator[Trajectory], show: Show) ->
         observations = stack([step.observation for step in (first, *others)])
         masks = np.stack([step.info["action_mask"] for step in (first, *others)])
         yield EpisodeBuffer(seed=game.seed, observations=observations, infos={"action_mask": masks}, **arrays)
-        show(done, "")

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from mergefall.checks import in_place
 from mergefall.games import game_of
-from mergefall.typing import Array, Dict, FilePath
+from mergefall.typing import Dict, FilePath
 from mergefall_baselines.player import recorded, steps
 
 from mergefall_training.files import within
@@ -64,12 +64,13 @@ def verify_file(path: FilePath, progress: bool = True) -> tuple[Header, list[Ver
         game_of(header.env_id)
         unshaped: Dict = header.said() | {"env_kwargs": header.game_kwargs}
         Match.read(**unshaped)
+    highest = int(header.make().action_space.n) - 1
     verdicts: list[Verdict] = []
     games: list[tuple[int, Episode]] = []
     episodes: dict[int, Episode] = {}
     for line, record in enumerate(records, start=2):
         try:
-            games.append((line, _read(header, record, episodes)))
+            games.append((line, _read(header, record, episodes, highest)))
         except ValueError as error:
             seed = record.get("seed")
             verdicts.append(Verdict(line, seed if isinstance(seed, int) else None, str(error)))
@@ -86,41 +87,34 @@ def verify_file(path: FilePath, progress: bool = True) -> tuple[Header, list[Ver
     return header, sorted(verdicts, key=lambda verdict: verdict.line)
 
 
-def _read(header: Header, record: Dict, episodes: dict[int, Episode]) -> Episode:
-    """The episode of a record, which is added to `episodes`. Raises ValueError for a record that cannot hold."""
+def _read(header: Header, record: Dict, episodes: dict[int, Episode], highest: int) -> Episode:
+    """The episode of a record, which is added to `episodes`. Raises ValueError for a record that cannot hold.
+
+    `highest`: the highest action there is.
+    """
     content = {name: value for name, value in record.items() if name != "checksum"}
     if record.get("checksum") != checksum(header, content):
         raise ValueError(f"its checksum is {record.get('checksum')!r}, and not that of its content under this header")
     episode = add_episode(episodes, record)
     if min(episode.length - 1, episode.seed, episode.seconds) < 0 or episode.game is not game_of(header.env_id):
         raise ValueError(f"it is no record of {header.env_id}: {asdict(episode)}")
+    if (action := actions_of(episode.actions, episode.length).max()) > highest:
+        raise ValueError(f"it holds the action {action}; the highest is {highest}")
     return episode
 
 
 def _verdicts(header: Header, games: list[tuple[int, Episode]]) -> Iterator[Verdict]:
     """Play the games of some lines side by side, and compare each with its record."""
-    space = header.make().action_space
-    played: list[tuple[int, Episode, Array]] = []
-    for line, episode in games:
-        try:
-            actions = actions_of(episode.actions, episode.length)
-            if actions.max() >= space.n:
-                raise ValueError(f"it holds the action {actions.max()}; the highest is {space.n - 1}")
-            played.append((line, episode, actions))
-        except ValueError as error:
-            yield Verdict(line, episode.seed, str(error), episode)
-    if not played:
-        return
-    envs = header.make(len(played))
-    counts = np.array([len(actions) for _, _, actions in played])
-    table = np.zeros((counts.max(), len(played)), np.int64)
-    for i, (_, _, actions) in enumerate(played):
-        table[: counts[i], i] = actions
-    going = np.ones(len(played), np.bool_)
-    for length, step in enumerate(steps(envs, [episode.seed for _, episode, _ in played], recorded(table))):
+    actions = [actions_of(episode.actions, episode.length) for _, episode in games]
+    envs, counts = header.make(len(games)), np.array(list(map(len, actions)))
+    table = np.zeros((counts.max(), len(games)), np.int64)
+    for i, count in enumerate(counts):
+        table[:count, i] = actions[i]
+    going = np.ones(len(games), np.bool_)
+    for length, step in enumerate(steps(envs, [episode.seed for _, episode in games], recorded(table))):
         over = step.terminated | step.truncated
         for i in np.flatnonzero(going & (over | (length == counts))):
-            line, episode, _ = played[i]
+            line, episode = games[i]
             figures = {name: int(step.info[name][i]) for name in episode.game.figures}
             again = replace(episode, length=length, terminated=bool(step.terminated[i]), **figures)
             yield _verdict(line, episode, again, bool(over[i]))

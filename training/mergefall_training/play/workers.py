@@ -22,7 +22,7 @@ from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any, TypeAlias
+from typing import Any
 
 import cloudpickle
 import numpy as np
@@ -56,14 +56,14 @@ class Task:
     match: Match
 
     @property
-    def _together(self) -> bool:
+    def plays_matches(self) -> bool:
         """Whether an opponent decides too, which is fastest for many matches at once."""
         env_id = self.match.env_id
         return env_id in ENVIRONMENTS and game_of(env_id).matches and isinstance(self.player, KernelPlayer)
 
     def episodes(self, seeds: Sequence[int]) -> Generator[Episode]:
         """The episodes from ``reset(seed=seed)``, each as it ends."""
-        if self._together:
+        if self.plays_matches:
             for first in range(0, len(seeds), MATCHES):
                 yield from play_together(self, seeds[first : first + MATCHES])
             return
@@ -71,10 +71,6 @@ class Task:
             start = perf_counter()
             one = self.trajectory(seed)
             yield played(seed, one.actions, len(one), one.terminated, perf_counter() - start, one.figures)
-
-    def trajectories(self, seeds: Sequence[int]) -> Generator[Trajectory]:
-        """The episodes from ``reset(seed=seed)``, in the order of `seeds`."""
-        yield from map(self.trajectory, seeds)
 
     def trajectory(self, seed: int, cap: int | None = None) -> Trajectory:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
@@ -117,14 +113,11 @@ def unpack_task(packed: bytes) -> Task:
     return Task(player, match)
 
 
-Work: TypeAlias = Callable[[Task, Sequence[int]], Iterable[Any]]  # `Task.episodes` or `Task.trajectories`
-
-
-def _played(packed: bytes, work: Work, seeds: Sequence[int]) -> list[Any]:
-    """In a worker process: what `work` returns for the seeds."""
+def _played(packed: bytes, seeds: Sequence[int]) -> list[Episode]:
+    """In a worker process: the task's episodes from the seeds."""
     job = unpack_task(packed)
     job.trajectory(seeds[0], 1)  # loads kernels, so that no episode's `seconds` includes that
-    return list(work(job, seeds))
+    return list(job.episodes(seeds))
 
 
 def task(player: Any, match: Match) -> Task:
@@ -141,39 +134,40 @@ def task(player: Any, match: Match) -> Task:
     return Task(player, match)
 
 
-def spread(
-    task: Task,
-    work: Work,
-    seeds: Sequence[int],
-    workers: int,
-    executor: str | ProcessPoolExecutor = "processes",
-    in_order: bool = False,
-) -> Generator[Any]:
-    """`work(task, seeds)`, as each game ends or `in_order`.
+def play_all(
+    job: Task, seeds: Sequence[int], workers: int = 1, executor: str | ProcessPoolExecutor = "processes"
+) -> Generator[Episode]:
+    """Play the task's episodes from `seeds`; yields each as it ends, in any order.
 
-    - executor "processes": `workers` processes, or this one alone where games are so few or short that it is faster.
-    - executor "ray" or a `process_pool`: the games run there.
+    A `Player.batched` plays side by side in this process, unless on Ray. Others play
+
+    - on the executor "processes" in `workers` processes, or in this one where games are so few or short that it is
+      faster;
+    - on "ray", or in a `process_pool`.
 
     Short games are sent many at a time, and matches that are played side by side.
     """
+    if executor != "ray" and job.player.batched:
+        for first in range(0, len(seeds), AT_ONCE):
+            yield from play_together(job, seeds[first : first + AT_ONCE])
+        return
     if not seeds:
         return
-    task.trajectory(seeds[0], 1)  # errors show at once, and workers find compiled kernels on disk
+    job.trajectory(seeds[0], 1)  # errors show at once, and workers find compiled kernels on disk
     alone = executor == "processes"
     workers = min(workers, len(seeds))
-    seconds = math.inf if alone and workers == 1 else _seconds_of_a_game(task, seeds[0])
+    seconds = math.inf if alone and workers == 1 else _seconds_of_a_game(job, seeds[0])
     if alone and (workers == 1 or seconds * len(seeds) * (1 - 1 / workers) < WORTH):
-        yield from work(task, seeds)
+        yield from job.episodes(seeds)
         return
     few = max(1, min(int(PART / seconds), len(seeds) // (4 * workers)))
-    size = min(MATCHES, -(-len(seeds) // workers)) if task._together else few
-    parts = [seeds[first : first + size] for first in range(0, len(seeds), size)]
+    size = min(MATCHES, -(-len(seeds) // workers)) if job.plays_matches else few
+    packed, parts = job.pack(), [seeds[first : first + size] for first in range(0, len(seeds), size)]
     if executor == "ray":
-        yield from chain.from_iterable(_on_ray(task.pack(), work, parts))
+        yield from chain.from_iterable(_on_ray(packed, parts))
         return
-    jobs = [(task.pack(), work, part) for part in parts]
     with nullcontext(executor) if isinstance(executor, ProcessPoolExecutor) else process_pool(workers) as pool:
-        yield from chain.from_iterable(on_processes(pool, _played, jobs, in_order))
+        yield from chain.from_iterable(on_processes(pool, _played, [(packed, part) for part in parts]))
 
 
 def _seconds_of_a_game(task: Task, seed: int) -> float:
@@ -192,22 +186,8 @@ def _seconds_of_a_game(task: Task, seed: int) -> float:
 # -- side by side in one batched environment ---------------------------------------------------------------------------
 
 
-def play_all(
-    job: Task, seeds: Sequence[int], workers: int = 1, executor: str | ProcessPoolExecutor = "processes"
-) -> Generator[Episode]:
-    """Play the task's episodes from `seeds`; yields each as it ends, in any order.
-
-    A `Player.batched` plays side by side in this process, others as `spread` does; Ray plays both.
-    """
-    if executor != "ray" and job.player.batched:
-        for first in range(0, len(seeds), AT_ONCE):
-            yield from play_together(job, seeds[first : first + AT_ONCE])
-    else:
-        yield from spread(job, Task.episodes, seeds, workers, executor)
-
-
 def play_together(job: Task, seeds: Sequence[int]) -> Generator[Episode]:
-    """The task's episodes as `spread` plays them, each as it ends; for a `Player.batched` or a `KernelPlayer`.
+    """The task's episodes, each as it ends, as `Task.episodes` has them; for a `Player.batched` or a `KernelPlayer`.
 
     The `seconds` of a game are its share of the total time, those of a match of the player's own decisions.
     """
@@ -317,12 +297,12 @@ def on_processes(
         raise
 
 
-def _on_ray(packed: bytes, work: Work, parts: Sequence[Sequence[int]]) -> Generator[list[Any]]:
+def _on_ray(packed: bytes, parts: Sequence[Sequence[int]]) -> Generator[list[Episode]]:
     ray: Any = import_extra("ray")
     if not ray.is_initialized():
         ray.init()  # the cluster at RAY_ADDRESS, or one on this machine
     play, shared = ray.remote(_played), ray.put(packed)
-    pending = [play.remote(shared, work, part) for part in parts]
+    pending = [play.remote(shared, part) for part in parts]
     while pending:
         done, pending = ray.wait(pending)
         yield from ray.get(done)

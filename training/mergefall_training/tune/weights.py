@@ -11,10 +11,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -50,9 +49,6 @@ class WeightTrial:
     seconds: float
 
 
-Play = Callable[[Weights, int, int], WeightTrial]  # plays games with weights, from a first seed
-
-
 @dataclass(frozen=True)
 class Tuning:
     """The result of tuning: the best heuristic as JSON, all finalists (best first), and all trials."""
@@ -60,32 +56,6 @@ class Tuning:
     heuristic: Any
     finalists: list[WeightTrial]
     trials: list[WeightTrial]
-
-
-@contextmanager
-def _recorded(path: Path | None, header: Options, play: Play) -> Iterator[Play]:
-    """Yields a function like `play` that takes trials from the file, and appends those that are not there."""
-    if path is None:
-        yield play
-        return
-    trials: dict[str, WeightTrial] = {}
-
-    def read(record: Dict) -> None:
-        trial = made(WeightTrial, record)
-        for name, weight in trial.weights.items():
-            number(name, weight)
-        trials[json.dumps([trial.weights, trial.seed, trial.games])] = trial
-
-    with LineFile(path, "trials", header, read) as file:
-
-        def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
-            key = json.dumps([weights, seed, games])
-            if key not in trials:
-                trials[key] = play(weights, seed, games)
-                file.write(asdict(trials[key]))
-            return trials[key]
-
-        yield trial
 
 
 def tune(
@@ -135,6 +105,23 @@ def tune(
         "code": code_of(player, {**options, "heuristic": spec}, match.env_kwargs),
     }
 
+    known: dict[str, WeightTrial] = {}
+    trials: list[WeightTrial] = []
+
+    def read(record: Dict) -> None:
+        trial = made(WeightTrial, record)
+        for name, weight in trial.weights.items():
+            number(name, weight)
+        known[json.dumps([trial.weights, trial.seed, trial.games])] = trial
+
+    def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
+        key = json.dumps([weights, seed, games])
+        if key not in known:
+            known[key] = play(weights, seed, games)
+            if isinstance(file, LineFile):
+                file.write(asdict(known[key]))
+        return known[key]
+
     def play(weights: Weights, seed: int, games: int) -> WeightTrial:
         begun, results = perf_counter(), []
         changed = inner | {"heuristic": with_weights(spec, weights)}
@@ -148,19 +135,16 @@ def tune(
     def best() -> str:
         return f", best {max(one.mean for one in trials):,.1f}" if trials else ""
 
-    path = None if out is None else Path(out)
-    trials: list[WeightTrial] = []
+    def value(weights: Weights) -> float:
+        trials.append(trial(weights, TRIAL_SEED, climb.games))
+        show(len(trials), best()[2:])
+        return trials[-1].mean
+
     with (
-        _recorded(path, header, play) as trial,
+        nullcontext() if out is None else LineFile(out, "trials", header, read) as file,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
         progress_bar(f"{player}: trials", climb.trials, enabled=progress) as show,
     ):
-
-        def value(weights: Weights) -> float:
-            trials.append(trial(weights, TRIAL_SEED, climb.games))
-            show(len(trials), best()[2:])
-            return trials[-1].mean
-
         finalists = [start, *(weights for weights in ends(value, start, climb)[:FINALISTS] if weights != start)]
         finals = [trial(weights, FINAL_SEED, climb.of_finals) for weights in finalists]
     finals.sort(key=lambda final: -final.mean)

@@ -17,7 +17,7 @@ from mergefall.chance import STREAM, coins, forced
 from mergefall.checks import known, number
 from mergefall.games import concatenate
 from mergefall.library import recorded
-from mergefall.typing import Array, Dict, Environment, Info, Observation, Options, Words
+from mergefall.typing import Array, Dict, Environment, Info, Observation, Options
 from mergefall.wrappers import VectorWrapper
 from mergefall_baselines import Player
 from mergefall_baselines.registry import player_under
@@ -62,34 +62,44 @@ def arguments(given: Options) -> Dict:
     return {"player": given["player"], "rate": given.get("rate", 1.0)}
 
 
-def turned(player: Player, rules: Any, states: Array, boards: Array, actions: Array) -> Words:
-    """Random streams uint64[n] that make the games draw next what leaves `player` least.
+class _Drawer:
+    """A player that turns the draws of games, each with probability `rate`. Raises ValueError as `adversary` does."""
 
-    `states` uint64[n, words] are the games before the `actions` int64[n], which leave the afterstates `boards`
-    uint8[n, rows, cols].
-    """
-    possible = [rules.chance_outcomes(*move) for move in zip(boards, states, actions.tolist(), strict=True)]
-    values = player.values(concatenate([outcomes.observations for outcomes in possible])).max(axis=1)
-    first, streams = 0, states[:, STREAM].copy()
-    for i, outcomes in enumerate(possible):
-        worst = int(values[first : first + len(outcomes.upper)].argmin())
-        streams[i] = forced(streams[i], outcomes.upper[worst], outcomes.lower[worst])
-        first += len(outcomes.upper)
-    return streams
+    def __init__(self, env: Environment, player: Spec, rate: float) -> None:
+        self._rate, self._game = number("rate", rate, 0, 1), env.unwrapped
+        if not hasattr(self._game, "afterstates"):
+            raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
+        self._player = player_under(self._game.rules, player)
+        if getattr(self._game.rules, "preview", 0) and not self._player.sees_next:
+            raise ValueError(
+                f"player is {self._player.name!r}, which looks at the current piece alone; expected one that looks at "
+                "all shown pieces, because the last of them is drawn"
+            )
 
+    def turn(self, actions: Array, beginning: Any = False) -> None:
+        """Set the random streams of the games so that they draw after `actions` int64[n] what leaves the player least.
 
-def _checked(env: Environment, player: Spec, rate: float) -> tuple[Player, float]:
-    """The adversary's player and rate; raises ValueError as `adversary` does."""
-    rate, game = number("rate", rate, 0, 1), env.unwrapped
-    if not hasattr(game, "afterstates"):
-        raise ValueError(f"env is {env}; expected one of mergefall's, or a batched one that is native (make_vec)")
-    chosen = player_under(game.rules, player)
-    if getattr(game.rules, "preview", 0) and not chosen.sees_next:
-        raise ValueError(
-            f"player is {chosen.name!r}, which looks at the current piece alone; expected one that looks at all shown "
-            "pieces, because the last of them is drawn"
-        )
-    return chosen, rate
+        `beginning`: bool[n], games whose step only begins them.
+        """
+        kept = self._game.clone_state()
+        states = kept.reshape(len(actions), -1)
+        draws = (coins(states[:, STREAM]) < self._rate) & np.logical_not(beginning)
+        if not draws.any():
+            return
+        boards, _, legal = self._game.afterstates()
+        boards, legal = boards.reshape(*draws.shape, -1, *boards.shape[-2:]), legal.reshape(*draws.shape, -1)
+        which = np.flatnonzero(draws & legal[np.arange(len(actions)), actions])
+        if not which.size:
+            return
+        rules = self._game.rules
+        possible = [rules.chance_outcomes(boards[i, actions[i]], states[i], int(actions[i])) for i in which]
+        values = self._player.values(concatenate([outcomes.observations for outcomes in possible])).max(axis=1)
+        first = 0
+        for i, outcomes in zip(which, possible, strict=True):
+            worst = int(values[first : first + len(outcomes.upper)].argmin())
+            states[i, STREAM] = forced(states[i, STREAM], outcomes.upper[worst], outcomes.lower[worst])
+            first += len(outcomes.upper)
+        self._game.restore_state(kept)
 
 
 class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -101,16 +111,11 @@ class Adversary(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             spec = {"player": player.made_as, **player.options}
         RecordConstructorArgs.__init__(self, player=spec, rate=rate)
         gym.Wrapper.__init__(self, env)
-        self._player, self._rate = _checked(env, player, rate)
+        self._drawer = _Drawer(env, player, rate)
 
     def step(self, action: Any) -> tuple[Observation, Any, bool, bool, Info]:
-        game: Any = self.unwrapped
-        states = game.clone_state()[None]
-        if coins(states[:, STREAM])[0] < self._rate and self.action_space.contains(action):
-            boards, _, legal = game.afterstates()
-            if legal[action]:
-                states[:, STREAM] = turned(self._player, game.rules, states, boards[action][None], np.array([action]))
-                game.restore_state(states[0])
+        if self.action_space.contains(action):
+            self._drawer.turn(np.array([action]))
         return self.env.step(action)
 
 
@@ -119,18 +124,10 @@ class VectorAdversary(VectorWrapper):
 
     def __init__(self, env: Environment, player: Spec, rate: float = 1.0) -> None:
         super().__init__(env)
-        self._player, self._rate = _checked(env, player, rate)
+        self._drawer = _Drawer(env, player, rate)
 
     def step(self, actions: Any) -> tuple[Observation, Any, Any, Any, Info]:
-        game: Any = self.unwrapped
-        states, actions = game.clone_state(), np.asarray(actions)
-        draws = coins(states[:, STREAM]) < self._rate
-        if draws.any() and self.action_space.contains(actions):
-            boards, _, legal = game.afterstates()
-            which = np.flatnonzero(draws & legal[np.arange(self.num_envs), actions] & ~game.beginning())
-            if which.size:
-                chosen = actions[which]
-                after = boards[which, chosen]
-                states[which, STREAM] = turned(self._player, game.rules, states[which], after, chosen)
-                game.restore_state(states)
+        if self.action_space.contains(np.asarray(actions)):
+            game: Any = self.unwrapped
+            self._drawer.turn(np.asarray(actions), game.beginning())
         return self.env.step(actions)
