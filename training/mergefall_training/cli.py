@@ -519,7 +519,6 @@ def bench_text(
     puzzles: int = 200,
     batch: int | None = None,
     seed: int = 0,
-    gap: tuple[float, float] = (0.0, 1.0),
     judge: str | None = None,
     reference: Pairs = (),
     out: Path | None = None,
@@ -534,7 +533,6 @@ def bench_text(
         puzzles: Number of test puzzles.
         batch: The function takes a list of up to so many prompts and returns a list of answers; default: one prompt.
         seed: Seed of the puzzles.
-        gap: Smallest and largest reward that the second-best move loses: the difficulty. Small gaps are hard.
         judge: Player whose values make the rewards: a name, or name and options in YAML, such as
             `{player: 2048/expectimax, depth: 3}`; default: perfect play on boards up to 2×3, else a strong player.
         reference: Player to compare with, as for `judge`; may be repeated; default: a few players of the game.
@@ -552,7 +550,6 @@ def bench_text(
         count=puzzles,
         batch=batch,
         judge=None if judge is None else parsed("judge", judge),
-        gap=gap,
         seed=seed,
         references=[parsed("reference", player) for player in reference] or None,
         out=out,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -45,7 +46,7 @@ def console(stderr: bool = False) -> Console:
 
 @contextmanager
 def progress_bar(
-    title: str, total: int | None, *, completed: int = 0, note: str = "", enabled: bool = True
+    title: str, total: int | None, *, note: str = "", enabled: bool = True
 ) -> Iterator[Callable[[int, str], None]]:
     """A progress bar on standard error; without a terminal a line at the start, every `EVERY` seconds, and at the end.
 
@@ -53,36 +54,25 @@ def progress_bar(
     total of None is not known. A notebook shows it if ipywidgets is installed.
     """
     screen = console(stderr=True)
-    if enabled and not (screen.is_terminal or screen.is_jupyter):
-        with _progress_lines(title, total, completed, note, screen) as show:
-            yield show
+    if screen.is_terminal or (screen.is_jupyter and find_spec("ipywidgets") is not None):  # else rich would warn
+        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
+        columns += (TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=screen, disable=not enabled) as bar:
+            row = bar.add_task(title, total=total, note=note)
+            yield lambda completed, note: bar.update(row, completed=completed, note=note)
         return
-    enabled = enabled and not (screen.is_jupyter and find_spec("ipywidgets") is None)  # rich would warn at each change
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
-    columns += (TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=screen, disable=not enabled) as bar:
-        row = bar.add_task(title, total=total, completed=completed, note=note)
-        yield lambda completed, note: bar.update(row, completed=completed, note=note)
-
-
-@contextmanager
-def _progress_lines(
-    title: str, total: int | None, completed: int, note: str, screen: Console
-) -> Iterator[Callable[[int, str], None]]:
-    begun = last = monotonic()
-
-    def write() -> None:
-        share = f"{completed:,}" if total is None else f"{completed:,} of {total:,}"
-        line = ", ".join(filter(None, (f"{title}: {share}", note, f"{monotonic() - begun:.0f} s")))
-        screen.print(line, markup=False, highlight=False, soft_wrap=True)
+    begun, last, completed = monotonic(), -math.inf, 0
 
     def show(done: int, text: str) -> None:
         nonlocal completed, note, last
         completed, note = done, text
-        if monotonic() - last >= EVERY:
+        if enabled and not screen.is_jupyter and monotonic() - last >= EVERY:
             last = monotonic()
-            write()
+            share = f"{completed:,}" if total is None else f"{completed:,} of {total:,}"
+            line = ", ".join(filter(None, (f"{title}: {share}", note, f"{last - begun:.0f} s")))
+            screen.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    write()
+    show(0, note)
     yield show
-    write()
+    last = -math.inf
+    show(completed, note)

@@ -137,6 +137,7 @@ def test_a_gap_that_no_position_has_is_said(monkeypatch):
     ("wrong", "message"),
     [
         ({"split": "dev"}, "split is 'dev'"),
+        ({"gap": 0.5}, "gap is 0.5; expected the smallest and the largest"),
         ({"gap": (1, 0)}, "smaller end first"),
     ],
 )

@@ -77,7 +77,6 @@ def test_answers_on_file_are_not_asked_for_again(tmp_path):
     [
         ({"count": 0}, "count is 0"),
         ({"batch": 0}, "batch is 0"),
-        ({"gap": 0.5}, "gap is 0.5; expected the smallest and the largest"),
         ({"references": ["2048/nobody"]}, "2048/nobody"),
         ({"function": lambda prompt: 3}, "answer is 3; expected text"),
     ],

@@ -336,7 +336,7 @@ def evaluate(
         finished: dict[int, Episode] = records.episodes if records else {}
         done = [finished[one] for one in wanted if one in finished]
         games = play_all(job, [one for one in wanted if one not in finished], workers, executor)
-        source = f"{header.sides}, {len(done):,} games from {out}" if done else header.sides
+        source = f"{header.title}, {len(done):,} games from {out}" if done else header.title
         try:
             with closing(games), progress_bar(source, episodes, enabled=progress) as show:
                 for count, episode in enumerate(chain(done, games), start=1):

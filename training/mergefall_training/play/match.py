@@ -90,11 +90,6 @@ class Match:
         """The environment's arguments without those that leave the game as it is: shaping, and how it is shown."""
         return {name: value for name, value in self.env_kwargs.items() if name not in NO_RULES}
 
-    @property
-    def plain(self) -> bool:
-        """Whether Gymnasium's own environment is all: nobody draws, and no cap counts pieces."""
-        return self.adversary is None and self.max_pieces is None
-
     @cached_property
     def _drawing(self) -> Player:
         # Made once: a network takes longer to read than a game to play.

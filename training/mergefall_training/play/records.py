@@ -25,7 +25,7 @@ from mergefall.games import games
 from mergefall.imports import imported, inert, is_import, name_of, strings_in
 from mergefall.library import origin
 from mergefall.typing import Array, Dict, FilePath, Options
-from mergefall_baselines.player import title, title_of
+from mergefall_baselines.player import title
 from mergefall_baselines.registry import added
 
 from mergefall_training.files import LineFile, in_places, made, model_file, read_lines
@@ -35,6 +35,7 @@ from mergefall_training.progress import printable
 FORMAT = "mergefall episodes"
 VERSION = 1
 RECORDED = 1 << 16  # a record holds at most so many actions
+NOT_OF_USERS = {*sys.stdlib_module_names, "mergefall", "mergefall_baselines", "mergefall_training"}
 
 
 @dataclass(frozen=True)
@@ -144,12 +145,6 @@ class Header(Match):
     def title(self) -> str:
         """The player and its options in one line, as the command line spells them."""
         return printable(title(self.player, self.options))
-
-    @property
-    def sides(self) -> str:
-        """The title; of matches with the opponent's."""
-        opponent = self.env_kwargs.get("opponent")
-        return self.title if opponent is None else printable(f"{self.title} against {title_of(opponent)}")
 
     def content(self) -> Dict:
         """The fields by name, but for what version 0.1.0 had not: a cap in pieces and code, where there is none."""
@@ -327,7 +322,6 @@ def _source_of(thing: Any) -> bytes:
     if module is None or module.__name__ == "__main__":
         with suppress(OSError, TypeError):  # typed into Python's own shell
             return inspect.getsource(getattr(thing, "py_func", thing)).encode()
-    package = module.__name__.partition(".")[0] if module else ""
-    installed = {"site-packages", "dist-packages"} & set(file.parts) or package in sys.stdlib_module_names
-    ours = package in ("mergefall", "mergefall_baselines", "mergefall_training")
-    return file.read_bytes() if file.suffix == ".py" and file.is_file() and not installed and not ours else b""
+    package = str(getattr(thing, "__module__", "")).partition(".")[0]
+    theirs = package in NOT_OF_USERS or {"site-packages", "dist-packages"} & set(file.parts)
+    return file.read_bytes() if file.suffix == ".py" and file.is_file() and not theirs else b""

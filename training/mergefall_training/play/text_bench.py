@@ -42,7 +42,6 @@ def bench_text(
     count: int = 200,
     batch: int | None = None,
     judge: Any = None,
-    gap: tuple[float, float] = (0.0, 1.0),
     seed: int = 0,
     references: Sequence[Any] | None = None,
     out: FilePath | None = None,
@@ -53,7 +52,7 @@ def bench_text(
     Args:
         function: takes a prompt and returns an answer, both text. A prompt is the rules, an empty line, and a puzzle's
             prompt.
-        env_id, env_kwargs, judge, gap, seed: the puzzles, as in `puzzles`.
+        env_id, env_kwargs, judge, seed: the puzzles, as in `puzzles`.
         count: number of puzzles.
         batch: `function` takes a list of up to so many prompts and returns a list of answers; default: one prompt.
         references: players to compare with: names, mappings of `player` and options, or players; default: a few of the
@@ -72,7 +71,7 @@ def bench_text(
     integer("count", count, 1)
     kwargs = dict(env_kwargs or {})
     judge = player_of(default_judge(env_id, kwargs) if judge is None else judge, "judge")
-    endless = puzzles(env_id, kwargs, judge=judge, split="test", gap=gap, seed=seed)
+    endless = puzzles(env_id, kwargs, judge=judge, split="test", seed=seed)
     tests = list(islice(endless, count))
     lines = [_random(tests)]
     # First, because a wrong name must not be found after a costly model has answered.
@@ -89,15 +88,13 @@ def bench_text(
         "env_id": env_id,
         "env_kwargs": kwargs,
         "judge": title(judge.name, judge.options),
-        "gap": list(gap),
         "seed": seed,
         "code": code_of(function),
     }
     answers = _answers(function, tests, batch, out, header, progress)
     lines.insert(0, _line(name_of(function), tests, [answers[puzzle.id] for puzzle in tests]))
     env = " ".join([env_id, *(f"{name}={value}" for name, value in kwargs.items())])
-    hard = "" if tuple(gap) == (0, 1) else f", gap {gap[0]:g} to {gap[1]:g}"
-    about = f"{count} test puzzles{hard}, seed {seed}, judged by {header['judge']}"
+    about = f"{count} test puzzles, seed {seed}, judged by {header['judge']}"
     note = "Intervals of 95%: bootstrap, Wilson's for shares. The judge earns 1."
     return Table(env, about, {name: [line[name] for line in lines] for name in lines[0]}, note)
 
@@ -125,7 +122,8 @@ def _answers(
 
     size = 1 if batch is None else integer("batch", batch, 1)
     file = LineFile(out, "answers", header, read, ["prompt", "answer"]) if out else nullcontext()
-    with file, progress_bar("asking", len(tests), completed=len(answers), enabled=progress) as show:
+    with file, progress_bar("asking", len(tests), enabled=progress) as show:
+        show(len(answers), "")
         asked = [puzzle for puzzle in tests if puzzle.id not in answers]
         for first in range(0, len(asked), size):
             part = asked[first : first + size]

@@ -117,9 +117,9 @@ def _posix_keys(timeout: float | None) -> list[str]:
         return []
     pressed = os.read(keyboard, 64).decode(errors="ignore")
     arrows = dict(zip("ABCD", ARROWS, strict=True))
-    found = re.findall(r"\x1b\[[0-9;?]*[@-~]|\x1bO.|[^\x1b]", pressed)  # other sequences are keys such as F2
-    plain = [key for key in found if len(key) == 1 or (len(key) == 3 and key[-1] in arrows)]
-    return [arrows[key[-1]] if len(key) > 1 else _name(key) for key in plain] if pressed else ["q"]
+    # Other sequences are keys such as F2.
+    found = re.findall(r"\x1b[\[O]([A-D])|\x1b\[[0-9;?]*[@-~]|\x1bO.|([^\x1b])", pressed)
+    return [arrows.get(arrow) or _name(key) for arrow, key in found if arrow or key] if pressed else ["q"]
 
 
 def _windows_keys(timeout: float | None) -> list[str]:
@@ -219,16 +219,15 @@ def watch(shows: Sequence[Show], screen: Terminal, fps: float | None) -> None:
     `fps`: None: as the first game's `metadata["render_fps"]` says.
     """
     envs = [show.header.make(render_mode=screen.render_mode) for show in shows]
-    pace, infos, status = _pace(screen, fps or envs[0].metadata["render_fps"]), [], []
+    pace, status = _pace(screen, fps or envs[0].metadata["render_fps"]), []
     with screen:
         for infos in together(shows, envs):
             status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
             screen.show([env.render() for env in envs], [*status, WATCHING] if screen.interactive else [])
             if not next(pace):
-                break
-        else:
-            screen.show([env.render() for env in envs], status)
-            screen.read(2 if screen.render_mode == "rgb_array" else 0)  # time to look at the last board
+                return
+        screen.show([env.render() for env in envs], status)
+        screen.read(2 if screen.render_mode == "rgb_array" else 0)  # time to look at the last board
 
 
 def _pace(screen: Terminal, fps: float) -> Iterator[bool]:

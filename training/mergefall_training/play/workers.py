@@ -76,7 +76,8 @@ class Task:
         """The episode from ``reset(seed=seed)``, truncated after `cap` actions; default: the task's own cap."""
         match = self.match
         where = match.env_id, seed, match.env_kwargs, match.max_episode_steps if cap is None else cap
-        return self.player.play(*where) if match.plain else play_in_env(self.player, *where, match.around)
+        plain = match.adversary is None and match.max_pieces is None
+        return self.player.play(*where) if plain else play_in_env(self.player, *where, match.around)
 
     def pack(self) -> bytes:
         """The task as bytes for another process; raises ValueError if the player cannot be pickled.
@@ -89,10 +90,8 @@ class Task:
             player = player.made_as, {**player.options, **player.functions}
         match = self.match.said()
         names = set(strings_in([player if isinstance(player, tuple) else (), match]))
-        heuristics = {
-            game.name: {name: heuristic for name, heuristic in game.library().added().items() if name in names}
-            for game in games().values()
-        }
+        known = {game.name: game.library().added() for game in games().values()}
+        heuristics = {game: {name: those[name] for name in those.keys() & names} for game, those in known.items()}
         try:
             return cloudpickle.dumps((added(names), heuristics, player, Match(**match)))
         except (pickle.PicklingError, AttributeError, TypeError) as error:

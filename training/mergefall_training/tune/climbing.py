@@ -43,10 +43,6 @@ class Climb:
     finals: int | None = None
     seed: int = 0
 
-    @property
-    def of_finals(self) -> int:
-        return min(10 * self.games, MOST_GAMES) if self.finals is None else self.finals
-
     def check(self) -> None:
         """Raises ValueError if a field is out of range."""
         from mergefall.checks import integer, number  # late, because `mergefall --help` describes the fields

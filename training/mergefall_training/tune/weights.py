@@ -14,6 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -31,7 +32,7 @@ from mergefall_training.play.match import Match
 from mergefall_training.play.records import code_of
 from mergefall_training.play.workers import play_all, process_pool, task, workers_of
 from mergefall_training.progress import progress_bar
-from mergefall_training.tune.climbing import Climb, Weights, ends
+from mergefall_training.tune.climbing import MOST_GAMES, Climb, Weights, ends
 
 TRIAL_SEED, FINAL_SEED = 500_000, 750_000  # first seeds; MOST_GAMES seeds follow each
 FINALISTS = 5  # ends of climbs that play the finals, beside the start
@@ -84,14 +85,12 @@ def tune(
     """
     climb.check()
     workers, game = workers_of(workers), game_of(match.env_id)
-    figure: str = choice("by", game.headline if by is None else by, game.figures)
-    of = options.get("of")
+    figure: str = choice("by", by or game.headline, game.figures)
+    of, begin = options.get("of"), make(player, **dict(options))
     inner = {"player": of} if isinstance(of, str) else dict(of or options)  # the options that hold the heuristic
-    begin = make(player, **dict(options))
     spec = _spec_of(player_of(inner) if of else begin, inner.get("heuristic"))
-    every = weights_of(spec)
+    every, job = weights_of(spec), task(begin, match)
     start = {choice("weight", name, every): every[name] for name in only or every}
-    job = task(begin, match)
     header = {
         "format": "mergefall tuning",
         "version": 1,
@@ -104,51 +103,50 @@ def tune(
         "package": __version__,
         "code": code_of(player, {**options, "heuristic": spec}, match.env_kwargs),
     }
-
     known: dict[str, WeightTrial] = {}
     trials: list[WeightTrial] = []
-
-    def read(record: Dict) -> None:
-        trial = made(WeightTrial, record)
-        for name, weight in trial.weights.items():
-            number(name, weight)
-        known[json.dumps([trial.weights, trial.seed, trial.games])] = trial
+    best: list[str] = []  # what is said of them
 
     def trial(weights: Weights, seed: int, games: int) -> WeightTrial:
         key = json.dumps([weights, seed, games])
-        if key not in known:
-            known[key] = play(weights, seed, games)
-            if isinstance(file, LineFile):
-                file.write(asdict(known[key]))
-        return known[key]
-
-    def play(weights: Weights, seed: int, games: int) -> WeightTrial:
+        if key in known:
+            return known[key]
         begun, results = perf_counter(), []
         changed = inner | {"heuristic": with_weights(spec, weights)}
-        made = make(player, **({**options, "of": changed} if of else changed)).with_rules(match.env_kwargs)
-        for episode in play_all(replace(job, player=made), range(seed, seed + games), 1, executor):
+        tuned = make(player, **({**options, "of": changed} if of else changed)).with_rules(match.env_kwargs)
+        for episode in play_all(replace(job, player=tuned), range(seed, seed + games), 1, executor):
             results.append(getattr(episode, figure))
-            show(len(trials), f"{len(results)} of {games} games{best()}")
+            show(len(trials), ", ".join([f"{len(results)} of {games} games", *best]))
         mean, error = float(np.mean(results)), round(float(np.std(results)) / math.sqrt(games), 1)
-        return WeightTrial(weights, seed, games, mean, error, round(perf_counter() - begun, 3))
-
-    def best() -> str:
-        return f", best {max(one.mean for one in trials):,.1f}" if trials else ""
+        known[key] = WeightTrial(weights, seed, games, mean, error, round(perf_counter() - begun, 3))
+        if isinstance(file, LineFile):
+            file.write(asdict(known[key]))
+        return known[key]
 
     def value(weights: Weights) -> float:
         trials.append(trial(weights, TRIAL_SEED, climb.games))
-        show(len(trials), best()[2:])
+        best[:] = [f"best {max(one.mean for one in trials):,.1f}"]
+        show(len(trials), *best)
         return trials[-1].mean
 
     with (
-        nullcontext() if out is None else LineFile(out, "trials", header, read) as file,
+        nullcontext() if out is None else LineFile(out, "trials", header, partial(_read_trial, known)) as file,
         process_pool(workers) if workers > 1 else nullcontext("processes") as executor,
         progress_bar(f"{player}: trials", climb.trials, enabled=progress) as show,
     ):
         finalists = [start, *(weights for weights in ends(value, start, climb)[:FINALISTS] if weights != start)]
-        finals = [trial(weights, FINAL_SEED, climb.of_finals) for weights in finalists]
+        most = climb.finals or min(10 * climb.games, MOST_GAMES)
+        finals = [trial(weights, FINAL_SEED, most) for weights in finalists]
     finals.sort(key=lambda final: -final.mean)
     return Tuning(with_weights(spec, finals[0].weights), finals, trials)
+
+
+def _read_trial(known: dict[str, WeightTrial], record: Dict) -> None:
+    """Add the trial on a line of a file to those that are known."""
+    trial = made(WeightTrial, record)
+    for name, weight in trial.weights.items():
+        number(name, weight)
+    known[json.dumps([trial.weights, trial.seed, trial.games])] = trial
 
 
 def _spec_of(player: Player, value: Any) -> Any:
