@@ -74,7 +74,13 @@ def read_arrays(
     if not Path(path).is_file():
         raise ValueError(f"there is no file {path}; expected a {form}")
     with in_place(f"{path} is damaged or no {form}", _UNREADABLE):
-        arrays = _entries(path)
+        if not zipfile.is_zipfile(path):
+            raise ValueError("it is no .npz file")
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as entries:  # by name, it leaks damaged files
+            arrays = {name: entries[name] for name in entries.files}
+        for name, array in arrays.items():
+            if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
+                raise ValueError(f"the entry {name!r} is no array of numbers")
         description = json.loads(arrays.pop(_DESCRIPTION, np.empty(0, np.uint8)).tobytes())
     if not isinstance(description, dict) or description.get("format") != form:
         raise ValueError(f"{path} is no {form}")
@@ -95,17 +101,6 @@ def check_finite(path: FilePath, arrays: Arrays) -> None:
             for extreme in (array.min(), array.max()):  # a NaN makes both NaN; no second array in memory
                 if not np.isfinite(extreme):
                     raise NotFiniteError(f"{path}: the array {name!r} holds {extreme}; expected finite numbers")
-
-
-def _entries(path: FilePath) -> dict[str, Array]:
-    if not zipfile.is_zipfile(path):
-        raise ValueError("it is no .npz file")
-    with open(path, "rb") as file, np.load(file, allow_pickle=False) as entries:  # by name, it leaks damaged files
-        arrays = {name: entries[name] for name in entries.files}
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
-            raise ValueError(f"the entry {name!r} is no array of numbers")
-    return arrays
 
 
 def _checksum(description: Options, arrays: Arrays) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import asdict, dataclass
 from types import MappingProxyType
 from typing import Any
@@ -295,27 +295,13 @@ class KernelPlayer(Player):
             raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
 
     def _decide(
-        self,
-        rules: Any,
-        states: Words,
-        memory: Words,
-        values: Floats,
-        exact: bool,
+        self, rules: Any, states: Words, memory: Words, values: Floats, exact: bool, ways: Sequence[Any] = ()
     ) -> Ints:
-        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`."""
-        actions = np.empty(len(states), dtype=np.int64)
-        way, *wider = self.form.ways(rules)
-        self._decide_by_kernel(way, exact, states, memory, values, actions)
-        for way in wider:
-            if (rows := np.flatnonzero(actions == OUTGROWN)).size:
-                some = memory[rows], values[rows], actions[rows]
-                self._decide_by_kernel(way, exact, states[rows], *some)
-                memory[rows], values[rows], actions[rows] = some
-        return actions
+        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`.
 
-    def _decide_by_kernel(
-        self, way: Any, exact: bool, states: Array, memory: Array, values: Array, actions: Ints
-    ) -> None:
+        `ways`: of the form's, those that are left. Default: all.
+        """
+        (way, *wider), actions = ways or self.form.ways(rules), np.empty(len(states), dtype=np.int64)
         entry, settings = self._entry(way, exact)
         begin, chunk = 0, 1
         while begin < len(states):
@@ -323,6 +309,11 @@ class KernelPlayer(Player):
             results = memory[part], values[part], actions[part]
             self._call(decide_all, entry, states[part], *results, settings, self.form.shift)
             begin, chunk = begin + chunk, 2 * chunk  # `Caller` goes by the time of the last ones
+        if (rows := np.flatnonzero(actions == OUTGROWN)).size:
+            some = memory[rows], values[rows]
+            actions[rows] = KernelPlayer._decide(self, rules, states[rows], *some, exact, wider)
+            memory[rows], values[rows] = some
+        return actions
 
     def _memory(self, state: Any, count: int, episode_start: Any) -> Words:
         """The memory before `count` decisions, uint64[count, memory_words]: a copy, so that `state` stays as it is."""

@@ -134,16 +134,10 @@ class TreeSearch(KernelPlayer):
         return game.decide, (tree, self.plan, game.settings)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
+        """The actions of trees that Python grows side by side, one leaf of each at a time, if none are compiled."""
         if self.compiled:
             return super()._decide(rules, states, memory, values, exact)
-        return self._grow(rules, states, memory, values)
-
-    def _grow(self, rules: Any, states: Array, memory: Array, values: Array) -> Ints:
-        """Search from some states side by side, one leaf of each at a time; returns the actions.
-
-        Raises ValueError for hold, with which only a decision kernel decides; see `tetris/player.py`.
-        """
-        if getattr(rules, "hold", False):
+        if getattr(rules, "hold", False):  # with which only a decision kernel decides; see `tetris/player.py`
             raise ValueError(f"hold is True; expected False for the trees of {self.name} that Python grows")
         game, count, plan = self._game(self.form.ways(rules)[0]), len(states), self.plan
         _, select, conclude = game.kernels

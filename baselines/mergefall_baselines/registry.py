@@ -204,21 +204,19 @@ def factory_of(name: str) -> Factory:
 
 
 def _factory_at(path: str) -> Factory:
-    """The class or function that `module:name` names, or for a player or a policy a factory of it."""
+    """The class or function that `module:name` names, or for a player or a policy a factory of it.
+
+    A policy is a function of one argument without a default: it takes an observation, for options have defaults.
+    """
     found = imported(path)
-    if isinstance(found, type) or (callable(found) and not hasattr(found, "predict") and not _is_policy(found)):
+    if isinstance(found, type):
         return found
+    if callable(found) and not hasattr(found, "predict"):
+        parameters = list(inspect.signature(found).parameters.values())
+        options = [one for one in parameters if one.default is not one.empty or one.kind is one.VAR_KEYWORD]
+        if len(parameters) != 1 or options:
+            return found
     return lambda: player_of(found, path)
-
-
-def _is_policy(function: Callable[..., Any]) -> bool:
-    """Whether a function has one argument and no default for it: it takes an observation, for options have defaults."""
-    parameters = list(inspect.signature(function).parameters.values())
-    return (
-        len(parameters) == 1
-        and parameters[0].default is inspect.Parameter.empty
-        and parameters[0].kind is not parameters[0].VAR_KEYWORD
-    )
 
 
 def added(names: Iterable[str]) -> dict[str, Factory]:

@@ -22,8 +22,9 @@ Source: Szubert & Jaśkowski (2014), "Temporal difference learning of N-tuple ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,7 +107,11 @@ class TupleKernels(NamedTuple):
 def tuple_kernels(shape: Shape) -> TupleKernels:
     """The kernels of a network's shape; the compiler knows the shape."""
     lookups, four, square = shape.lookups, _four_images(shape), shape.images == 8
-    sum_of, places_of = _over_patterns(shape)
+    offsets, places_of = accumulate(shape.sizes, initial=0), None
+    gathers = [_gather(shape, pattern, offset) for pattern, offset in zip(shape.patterns, offsets, strict=False)]
+    for i, gather in enumerate(gathers):
+        places_of = _four_places(gather, shape.images * i, places_of)
+    sum_of = _sum(gathers)
 
     @kernel(forceinline=True)
     def sum_of_four(board, weights):
@@ -210,31 +215,19 @@ def _gather(shape: Shape, pattern: tuple[int, ...], offset: int) -> Kernel:
     return gather_runs
 
 
-def _over_patterns(shape: Shape) -> tuple[Kernel, Kernel]:
-    """Two kernels: the sum of all patterns' entries on one image, and the places of all their entries on four."""
-    sums: list[Any] = []
-    places: Any = None
-    offset = 0
-    for i, pattern in enumerate(shape.patterns):
-        gather = _gather(shape, pattern, offset)
-        sums.append(_entry(gather))
-        places = _four_places(gather, shape.images * i, places)
-        offset += shape.sizes[i]
-    while len(sums) > 1:  # in pairs, so that additions need not wait for each other
-        pairs = range(0, len(sums) - 1, 2)
-        sums = [_plus(sums[i], sums[i + 1]) for i in pairs] + sums[len(sums) // 2 * 2 :]
-    return sums[0], places
+def _sum(gathers: Sequence[Kernel]) -> Kernel:
+    """A kernel: the sum of some patterns' entries on one image, in pairs, so that additions need not wait."""
+    if len(gathers) == 1:
+        gather = gathers[0]
 
+        @kernel(forceinline=True)
+        def entry(image, weights):
+            return weights[gather(image)]
 
-def _entry(gather: Kernel) -> Kernel:
-    @kernel(forceinline=True)
-    def entry(image, weights):
-        return weights[gather(image)]
+        return entry
+    half = 1 << (len(gathers) - 1).bit_length() - 1
+    one, other = _sum(gathers[:half]), _sum(gathers[half:])
 
-    return entry
-
-
-def _plus(one: Kernel, other: Kernel) -> Kernel:
     @kernel(forceinline=True)
     def plus(image, weights):
         return one(image, weights) + other(image, weights)

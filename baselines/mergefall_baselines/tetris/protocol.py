@@ -18,14 +18,13 @@ from typing import Any, TextIO
 import mergefall
 import numpy as np
 from mergefall.checks import boolean, integer, made_of
-from mergefall.games import take
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of, field_mask, full_rows
 from mergefall.tetris.keys.game import NO_SPIN, T
 from mergefall.tetris.keys.routes import best_spin
 from mergefall.tetris.placements import action_of
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Array, Dict, Options
+from mergefall.typing import Dict, Options
 
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.player import Player
@@ -91,17 +90,8 @@ class Position:
 
 
 def suggestions(player: Player, position: Position) -> list[Dict]:
-    """All legal moves, the best first; none if the game is lost."""
-    values, columns = _values(player, position), position.columns
-    moves = moves_in(columns, position.queue, position.hold)
-    places = sorted(moves, key=lambda place: -values[action_of(moves[place])])
-    spins = [best_spin(columns, *place, ROWS) if place[0] == T else NO_SPIN for place in places]
-    return [{"location": location_of(*one), "spin": SPINS[spin]} for one, spin in zip(places, spins, strict=True)]
-
-
-def _values(player: Player, position: Position) -> Array:
-    """A player's values of the placements of both pieces, float64[n]; the chosen one's is infinite."""
-    queue, hold = position.queue[: 1 + game.MOST_PREVIEW], position.hold
+    """All legal moves, the player's own first, then by value; none if the game is lost."""
+    queue, hold, columns = position.queue[: 1 + game.MOST_PREVIEW], position.hold, position.columns
     if not queue:
         raise ValueError("the queue is empty; expected start, with a current piece, before suggest")
     # After a queue of one, a hold brings a piece that nobody knows, or the held one, which is then valued last.
@@ -110,7 +100,7 @@ def _values(player: Player, position: Position) -> Array:
     state, values = rules.new_states(1), np.full((1, 2 * PER_PIECE), -np.inf)
     state[0, game.QUEUE], state[0, game.HOLD] = game.word_of(queue), hold[0] + 1 if hold else 0
     state[0, game.COMBO], state[0, game.BACK_TO_BACK] = position.combo, position.chained
-    state[0, game.COLUMNS :] = position.columns & field_mask(ROWS)
+    state[0, game.COLUMNS :] = columns & field_mask(ROWS)
     if isinstance(player, KernelPlayer):
         memory = player._fresh(int(position.counts.sum()))[None]
         memory[0, COUNTS : COUNTS + IDS] = position.counts - (np.arange(IDS) == queue[-1])  # which `observe` counts
@@ -118,9 +108,12 @@ def _values(player: Player, position: Position) -> Array:
         actions = player._decide(rules, state, memory, values[:, : rules.n_actions], False)
         player._settle(rules, state, values[:, : rules.n_actions])
     else:
-        actions = player.act(take(rules.observations(state), slice(None)))
+        actions = player.act(rules.observations(state))
     values[0, actions[0]] = np.inf
-    return values[0]
+    moves = moves_in(columns, position.queue, hold)
+    places = sorted(moves, key=lambda place: -values[0, action_of(moves[place])])
+    spins = [best_spin(columns, *place, ROWS) if place[0] == T else NO_SPIN for place in places]
+    return [{"location": location_of(*one), "spin": SPINS[spin]} for one, spin in zip(places, spins, strict=True)]
 
 
 def serve(player: Player, lines: Iterable[str], output: TextIO) -> None:

@@ -168,37 +168,6 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, **rules: Any) -> Expectim
 # -- Quintris, and the bound that makes it fast ------------------------------------------------------------------------
 
 
-@kernel
-def completable(columns, rows, cells):
-    """The most rows that `cells` more cells, dropped from above, can complete.
-
-    A row with an enclosed blank cannot be completed; of the others those with the fewest blanks come first.
-    """
-    enclosed, used = U(0), U(0)
-    p0, p1, p2, p3, p4 = U(0), U(0), U(0), U(0), U(0)  # bit r of p0 … p4: the number of blanks in row r, in binary
-    for i in range(columns.size):
-        carry = ~columns[i]
-        used |= columns[i]
-        enclosed |= carry & ((U(1) << U(height_of(columns[i]))) - U(1))
-        p0, carry = p0 ^ carry, p0 & carry
-        p1, carry = p1 ^ carry, p1 & carry
-        p2, carry = p2 ^ carry, p2 & carry
-        p3, carry = p3 ^ carry, p3 & carry
-        p4 ^= carry
-    candidates = ((U(1) << U(rows)) - U(1)) & ~enclosed
-    if columns.size > cells:
-        candidates &= used
-    count = 0
-    for blanks in range(1, min(cells, columns.size) + 1):
-        d0, d1, d2, d3, d4 = blanks & 1, blanks >> 1 & 1, blanks >> 2 & 1, blanks >> 3 & 1, blanks >> 4
-        alike = (p0 if d0 else ~p0) & (p1 if d1 else ~p1) & (p2 if d2 else ~p2) & (p3 if d3 else ~p3)
-        alike &= p4 if d4 else ~p4
-        found = min(popcount(alike & candidates), cells // blanks)
-        count += found
-        cells -= found * blanks
-    return count
-
-
 @cache
 def bound_kernel() -> Kernel:
     """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `SearchKind` for `open-enclosed`.
@@ -215,9 +184,32 @@ def bound_kernel() -> Kernel:
 
     @kernel
     def bound(columns, moves, rows, weights):
-        cells = LARGEST_PIECE * moves
-        lines = completable(columns, rows, cells)
-        return board(columns, rows, weights) + weights[FULL_ROWS] * lines - weights[OPEN] * cells
+        # The most rows that the pieces' cells, dropped from above, can complete: a row with an enclosed blank cannot be
+        # completed; of the others those with the fewest blanks come first.
+        enclosed, used, left = U(0), U(0), LARGEST_PIECE * moves
+        p0, p1, p2, p3, p4 = U(0), U(0), U(0), U(0), U(0)  # bit r of p0 … p4: the blanks in row r, in binary
+        for i in range(columns.size):
+            carry = ~columns[i]
+            used |= columns[i]
+            enclosed |= carry & ((U(1) << U(height_of(columns[i]))) - U(1))
+            p0, carry = p0 ^ carry, p0 & carry
+            p1, carry = p1 ^ carry, p1 & carry
+            p2, carry = p2 ^ carry, p2 & carry
+            p3, carry = p3 ^ carry, p3 & carry
+            p4 ^= carry
+        candidates = ((U(1) << U(rows)) - U(1)) & ~enclosed
+        if columns.size > left:
+            candidates &= used
+        worth = board(columns, rows, weights) - weights[OPEN] * left
+        lines = 0
+        for blanks in range(1, min(left, columns.size) + 1):
+            d0, d1, d2, d3, d4 = blanks & 1, blanks >> 1 & 1, blanks >> 2 & 1, blanks >> 3 & 1, blanks >> 4
+            alike = (p0 if d0 else ~p0) & (p1 if d1 else ~p1) & (p2 if d2 else ~p2) & (p3 if d3 else ~p3)
+            alike &= p4 if d4 else ~p4
+            found = min(popcount(alike & candidates), left // blanks)
+            lines += found
+            left -= found * blanks
+        return worth + weights[FULL_ROWS] * lines
 
     return bound
 
