@@ -129,10 +129,11 @@ def halving(considered: int, simulations: int) -> Ints:
     >>> halving(4, 12).tolist()
     [0, 0, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
     """
-    phases, visits, schedule = max(1, math.ceil(math.log2(max(considered, 1)))), 0, []
+    considered = max(considered, 1)
+    phases, visits, schedule = max(1, math.ceil(math.log2(considered))), 0, []
     while len(schedule) < simulations:
-        for _ in range(max(1, simulations // (phases * max(considered, 1)))):
-            schedule += [visits] * max(considered, 1)
+        for _ in range(max(1, simulations // (phases * considered))):
+            schedule += [visits] * considered
             visits += 1
         considered = max(2, considered // 2)
     return np.array(schedule[:simulations], dtype=np.int64)

@@ -31,7 +31,6 @@ from mergefall.typing import Array, FilePath
 from mergefall_baselines.game2048.network import TupleNetwork
 
 SUFFIX = ".w"
-NUMBERS = {4: "<f4", 8: "<f8"}  # the type of entries, by its bytes
 
 
 def read_tdl2048(path: FilePath) -> tuple[TupleNetwork, str]:
@@ -78,10 +77,10 @@ def _tables(content: bytes) -> list[tuple[str, Array]]:
             raise ValueError("a table has a name in letters; expected the cells of a pattern")
         cells = max(0, count.bit_length() - 1) // 4
         name = f"{sign:0{digits or cells}x}"
-        if size not in NUMBERS or count != 16**cells or len(name) != cells:
+        if size not in (4, 8) or count != 16**cells or len(name) != cells:
             expected = "the 16ⁿ entries of a pattern of n cells, in 4 or 8 bytes each"
             raise ValueError(f"the table {name} has {count} entries of {size} bytes; expected {expected}")
-        tables.append((name, take(NUMBERS[size], count)))
+        tables.append((name, take(f"<f{size}", count)))
         while size := number("<u2"):
             take("u1", size * number("<u8"))
     if at < len(content):

@@ -59,16 +59,6 @@ def at_level(level, c):
 
 
 @kernel
-def share_of(id, node, c):
-    """The probability that a piece id is the node's next: 1 or 0 while the queue determines it."""
-    if node.known:
-        return 1.0 if np.int64(node.queue & U(15)) == id else 0.0
-    if node.bag:
-        return 1.0 / popcount(U(node.bag)) if node.bag >> id & 1 else 0.0
-    return borrow(c.chances, np.float64, IDS)[id]
-
-
-@kernel
 def node_after(node, id, c):
     """The node that follows a placement of the piece `id`, which comes next."""
     bag = node.bag if node.known else bag_after(id, node.bag, c.drawn)
@@ -164,7 +154,12 @@ def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, leaf_value: K
             prepare(columns, c.rows, memo)
         total, rest, others, need = 0.0, 1.0, 0.0, -np.inf
         for id in range(IDS):
-            share = share_of(id, at, c)
+            if at.known:
+                share = np.float64(np.int64(at.queue & U(15)) == id)
+            elif at.bag:
+                share = np.float64(at.bag >> id & 1) / popcount(U(at.bag))
+            else:
+                share = borrow(c.chances, np.float64, IDS)[id]
             if share == 0.0:
                 continue
             rest -= share
