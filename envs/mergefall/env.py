@@ -150,10 +150,10 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         - `options`: where to start, see the class; default: an ordinary start, or one from the pool of `set_starts`.
         """
         start = self.rules.start(options)
-        seed = None if seed is None else integer("seed", seed, 0, None)
-        super().reset(seed=seed)
         if seed is not None:
+            seed = integer("seed", seed, 0, None)
             self._states[0, STREAM] = stream_from_seed(seed)
+        super().reset(seed=seed)
         starts = self._pool if start is None else start[None]
         self.rules.kernels.begin(self._states, FIRST, starts, start is None)
         self._begin()

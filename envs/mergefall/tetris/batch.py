@@ -7,9 +7,9 @@ import numpy as np
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import copy, landing, place, write_board
-from mergefall.tetris.game import columns_in, queued, table_row
+from mergefall.tetris.game import columns_in, table_row
 from mergefall.tetris.pieces import WIDTHS
-from mergefall.tetris.placements import ROTATIONS, action_of, at_rest, list_reachable, rest, row_at_rest
+from mergefall.tetris.placements import ROTATIONS, action_of, at_rest, list_reachable, row_at_rest
 from mergefall.tetris.seen import OWN, kernels_of, write_pieces
 
 U = np.uint64
@@ -84,24 +84,17 @@ def afterstates(states, reach, boards, lines, fatal):
     the board as it is, with -1 lines; so does every action once the game is over.
     """
     states, boards, lines, fatal = unowned((states, boards, lines, fatal))
-    after = np.empty(states.shape[1] - game.COLUMNS, np.uint64)
+    after, placements = np.empty(states.shape[1] - game.COLUMNS, np.uint64), np.empty(lines.shape[1], np.int64)
     for i in range(len(states)):
         state = states[i]
-        columns, (_, rows), over = columns_in(state), game.size_of(state), game.is_over(state)
-        piece, (_, _, _, slides, clear_first) = table_row(state, queued(state, 0)), game.settings_of(state)
-        placements, first, count, k = np.empty(0, np.int64), lines.shape[1], 0, 0
-        if reach is not None:  # a list, because one search finds all
-            placements, first = np.empty(lines.shape[1], np.int64), game.actions_of(state)
-            count = game.list_legal(state, reach, placements)
-        for action in range(lines.shape[1]):
-            rotation, column, y = 0, 0, -1
-            if reach is None:
-                rotation, column, y = rest(columns, piece, action, slides, reach)
-            elif k < count and action_of(placements[k]) == action:
-                rotation, column, y = at_rest(placements[k])
-                piece, k = table_row(state, game.placed_by(state, 1 if action >= first else 0)), k + 1
+        columns, (_, rows), clear_first = columns_in(state), game.size_of(state), game.settings_of(state)[4]
+        lines[i] = -1
+        for placement in placements[: game.list_legal(state, reach, placements)]:
+            action, (rotation, column, y) = action_of(placement), at_rest(placement)
+            piece = table_row(state, game.placed_by(state, action >= game.actions_of(state)))
             copy(columns, after)
-            lines[i, action] = -1
-            if y >= 0 and not over:
-                lines[i, action], _, fatal[i, action] = place(after, piece, rotation, column, y, rows, clear_first)
+            lines[i, action], _, fatal[i, action] = place(after, piece, rotation, column, y, rows, clear_first)
             write_board(after, rows, boards[i, action])
+        for action in range(lines.shape[1]):
+            if lines[i, action] < 0:
+                write_board(columns, rows, boards[i, action])

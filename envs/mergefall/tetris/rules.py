@@ -25,7 +25,6 @@ from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Ints, Observatio
 
 FEWEST_COLS, MOST_COLS = 4, 16
 FEWEST_ROWS, MOST_ROWS = 4, 40
-OVERFLOWS = ("strict", "clear_first")
 MOST = 1 << 62  # of what is counted
 U = np.uint64
 
@@ -530,7 +529,7 @@ def place(
     cells = board_array(board)
     rows, cols = cells.shape
     index = NAMES.index(choice("piece", piece, NAMES)) if isinstance(piece, str) else integer("piece", piece, 0, 6)
-    name, clear_first = NAMES[index], choice("overflow", overflow, OVERFLOWS) == "clear_first"
+    name, clear_first = NAMES[index], choice("overflow", overflow, Rules.choices("overflow")) == "clear_first"
     rotation, column = integer("rotation", rotation, 0, ROTATIONS - 1), integer("column", column, 0, cols - 1)
     slide = integer("slide", slide, 0, SLIDES - 1)
     columns, leftmost, where = field.columns_of(cells), column, f"slide {slide}"

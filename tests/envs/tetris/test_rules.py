@@ -196,7 +196,8 @@ def test_an_eighth_piece_is_drawn(monkeypatch):
 
 def test_every_randomizer_draws_by_its_own_chances():
     multiset = np.array([0, 1, 0, 3, 0, 0, 0])
-    drawn = {name: Rules(randomizer=name)._draws(0b11, multiset)[1].tolist() for name in Rules.choices("randomizer")}
+    names = Rules.choices("randomizer")
+    drawn = {name: [id for _, id in Rules(randomizer=name)._draws(0b11, multiset)] for name in names}
     assert drawn == {"uniform": list(range(7)), "bag7": [0, 1], "hidden": [1, 3]}
     unknown = Rules()
     object.__setattr__(unknown, "randomizer", "other")
