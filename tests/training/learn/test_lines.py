@@ -61,10 +61,17 @@ def test_lines_are_the_same_on_other_devices():
     space = gym.spaces.Box(0, 7, (2, 3), np.uint8)
     extractor = RanksAfterstates(space, 5, 4)
     boards = np.random.default_rng(0).integers(0, 8, (50, 2, 3)).astype(np.uint8)
-    products = extractor.lines_by_products(torch.from_numpy(boards).int())
+    ranks = torch.from_numpy(boards).int()
+
+    def by_products():
+        across, down = (table_of(layer, 5) for layer in (extractor.across, extractor.down))
+        lines = extractor._products(ranks, across), extractor._products(ranks.transpose(1, 2), down)
+        return torch.cat(lines, dim=1)
+
+    products = by_products()
     torch.testing.assert_close(extractor._lines(boards, torch.device("cpu")), products, rtol=1e-5, atol=1e-5)
     extractor.mixed_precision = True
-    coarse = extractor.lines_by_products(torch.from_numpy(boards).int())
+    coarse = by_products()
     assert coarse.dtype == torch.bfloat16
     torch.testing.assert_close(coarse.float(), products, rtol=0.02, atol=0.02)
 

@@ -68,6 +68,7 @@ def test_a_network_of_the_observation_sees_numbers_from_0_to_1(env_id, algorithm
 
 def test_residual_blocks_add_to_what_they_get():
     space, sizes = gym.spaces.Box(0, 17, (4, 4), np.uint8), {"channels": 3, "hidden": 8, "features_dim": 4}
+    torch.manual_seed(0)
     plain = RanksAfterstates(space, **sizes)
     deep = RanksAfterstates(space, **sizes, blocks=2)
     deep.load_state_dict(plain.state_dict(), strict=False)

@@ -158,9 +158,9 @@ def _write(folder: Path, suite: str, results: list[ContestResult]) -> None:
     """Write the results; those of the suite's games that were played before, and not now, stay."""
     about = {"format": FORMAT, "version": 1, "package": __version__, "suite": suite}
     there, names = read_results(folder / "results.json"), {result.name for result in results}
-    same = all(there.get(name) == value for name, value in about.items())
     games = [result.content() for result in results]
-    games += [game for game in there.get("games", []) if same and game["name"] not in names]
+    if about.items() <= there.items():
+        games += [game for game in there.get("games", []) if game["name"] not in names]
     files = {"results.json": json_text(about | {"games": games}, indent=2).encode()}
     for result in results:
         files[f"{result.name}/table.md"] = f"{result.conditions}\n\n{to_markdown(result.table())}\n".encode()

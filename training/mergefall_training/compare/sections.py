@@ -93,7 +93,6 @@ class _Collected:
         self.sections: dict[tuple[str, str], Section] = {}
         self.problems: list[str] = []
         self._progress = progress
-        self._suites: dict[Path, Dict] = {}
 
     @contextmanager
     def problem_of(self, path: Path) -> Iterator[None]:
@@ -101,7 +100,8 @@ class _Collected:
         try:
             yield
         except (OSError, ValueError, RecursionError, DependencyNotInstalled) as error:
-            self.problems.append(str(error) if str(path) in str(error) else f"{path}: {error}")
+            problem = str(error) if str(path) in str(error) else f"{path}: {error}"
+            self.problems += [problem] * (problem not in self.problems)
 
     def add_run(self, folder: Path) -> None:
         """Add a training run: its curve, its configuration, and the games of its last evaluation."""
@@ -117,11 +117,12 @@ class _Collected:
 
     def add_file(self, file: Path, contest: Path) -> None:
         """Add a file of records; those that do not hold are left out and named."""
-        if file.parent not in self._suites:
-            self._suites[file.parent] = {"players": []}
-            with self.problem_of(file.parent.with_name("results.json")):
-                self._suites[file.parent] = _suite_entry(file.parent)
-        suite, run = self._suites[file.parent], _run_of(file)
+        suite: Dict = {"players": []}
+        with self.problem_of(file.parent.with_name("results.json")):
+            suite = _suite_entry(file.parent)
+        # A series has one run folder for all its rates.
+        of_contest = file.parent.with_name(file.parent.name.rpartition("-rate-")[0] or file.parent.name)
+        run = of_contest / "runs" / file.stem
         header, verdicts = verify_file(file, self._progress)
         header = replace(header, player=place_of(header, file))
         entry, kwargs = _entry_of(header, suite), dict(header.env_kwargs)
@@ -183,10 +184,3 @@ def _free_label(label: str, source: str, taken: Container[str]) -> str:
     """A label that is not taken: itself, or with its source, or with a number as well."""
     names = itertools.chain([label, f"{label} ({source})"], (f"{label} ({source}, {k})" for k in itertools.count(2)))
     return next(name for name in names if name not in taken)
-
-
-def _run_of(file: Path) -> Path:
-    """Where the run folder of the agent is whose games a file holds; a series has one for all its rates."""
-    folder = file.parent / "runs" / file.stem
-    series = file.parent.with_name(file.parent.name.rpartition("-rate-")[0] or file.parent.name)
-    return folder if folder.is_dir() else series / "runs" / file.stem

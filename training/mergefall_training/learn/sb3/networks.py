@@ -76,6 +76,8 @@ class RanksAfterstates(BaseFeaturesExtractor):
     With `mixed_precision`, which learners may set, the layers compute in bfloat16.
     """
 
+    kinds: Any
+
     def __init__(
         self,
         observation_space: gym.spaces.Box,
@@ -127,26 +129,24 @@ class RanksAfterstates(BaseFeaturesExtractor):
 
     def _lines(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
-        if device.type != "cpu":
-            return self.lines_by_products(torch.from_numpy(boards).to(device).int())
-        kinds: Any = self.kinds.numpy()  # pyright: ignore[reportCallIssue]
-        return LineFeatures.apply(boards, kinds, *(table_of(one, self.channels) for one in (self.across, self.down)))
+        tables = [table_of(layer, self.channels) for layer in (self.across, self.down)]
+        if device.type == "cpu":
+            return LineFeatures.apply(boards, self.kinds.numpy(), *tables)
+        ranks = torch.from_numpy(boards).to(device).int()
+        lines = [self._products(one, table) for one, table in zip((ranks, ranks.transpose(1, 2)), tables, strict=True)]
+        return torch.cat(lines, dim=1)
 
-    def lines_by_products(self, ranks: torch.Tensor) -> torch.Tensor:
-        """The first layer on boards int32[n, rows, cols] by matrix products, which suit GPUs."""
-        lines = [self._layer(self.across, ranks), self._layer(self.down, ranks.transpose(1, 2))]
-        return torch.cat(lines, dim=1).relu()
-
-    def _layer(self, layer: nn.Linear, ranks: torch.Tensor) -> torch.Tensor:
-        kinds: Any = self.kinds
-        pairs = kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
-        table = table_of(layer, self.channels).to(torch.bfloat16 if self.mixed_precision else torch.float32)
+    def _products(self, ranks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
+        """The first layer on rows int32[n, lines, cells] by matrix products, which suit GPUs."""
+        pairs = self.kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
+        table = table.to(torch.bfloat16 if self.mixed_precision else torch.float32)
         # `nn.functional.one_hot` is int64, which takes four times the memory of bfloat16.
         planes = [
             (part[..., None] == torch.arange(size, device=part.device)).to(table.dtype).flatten(2)
             for part, size in ((ranks, self.ranks), (pairs, DIFFERENCES))
         ]
-        return (torch.einsum("nli,lic->nlc", torch.cat(planes, dim=2), table[:, :-1]) + table[:, -1]).flatten(1)
+        products = torch.einsum("nli,lic->nlc", torch.cat(planes, dim=2), table[:, :-1])
+        return (products + table[:, -1]).flatten(1).relu()
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
@@ -247,6 +247,7 @@ class KeysAfterstates(BoardAfterstates):
     """
 
     unshown = ("rotate_180",)
+    distances: Any
 
     def __init__(
         self,
@@ -273,8 +274,7 @@ class KeysAfterstates(BoardAfterstates):
         features, places, empty = self._features({**observations, "board": board})
         each = empty.index_copy(0, places, features).view(n, self.actions, -1)
         worth = features.new_full((len(empty),), ILLEGAL).index_copy(0, places, features @ self.worth)
-        distances: Any = self.distances
-        keys = self.cost * distances[piece.argmax(dim=1), rotation, column]
+        keys = self.cost * self.distances[piece.argmax(dim=1), rotation, column]
         logits = (SHARP * (worth.view(n, 1, -1) - keys)).logsumexp(dim=2).clamp(min=-SHARP * FAR) + SHARP * self.bias
         return torch.cat([logits, each.amax(dim=1)], dim=1)
 
@@ -324,8 +324,10 @@ class EachAction(nn.Module):
         super().__init__()
         extractor = network.features_extractor
         if not hasattr(extractor, "each"):
-            names = ", ".join(name for name in EXTRACTORS if name != SCALED)
-            raise ValueError(f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {names}")
+            _, *names = EXTRACTORS
+            raise ValueError(
+                f"features_extractor_class is {type(extractor).__name__}; AfterstatesPolicy takes {', '.join(names)}"
+            )
         if q_values and isinstance(extractor, KeysAfterstates):
             raise ValueError("dqn with AfterstatesPolicy plays games by placements alone; expected maskable-ppo")
         if width != extractor.features_dim:
