@@ -63,20 +63,22 @@ Record = dict[str, Any]
 Columns = Mapping[str, Callable[[Record], str]]
 
 
-def value(record: Record, what: str = "") -> str:
-    """The record's mean with its interval, such as `64.8k [63.0k, 66.6k]`, and what it is a mean of."""
+def value(record: Record, what: str = "", interval: bool = True) -> str:
+    """The record's mean with its interval, such as `64.8k [63.0k, 66.6k]`.
+
+    `what`: what it is a mean of. `interval`: whether to say what the interval is.
+    """
     mean, *ends = (record.get(name) for name in ("mean", "low", "high"))
     if mean is None and ends[0] is None:
         return record.get("reported", "")
     low, high = (math.nan if end is None else end for end in ends)
     text = str(Estimate(math.inf if mean is None else mean, low, high)).replace("-", "−")
     text += f" ± {short(record['error'])}" if "error" in record else ""
-    return text + what + (f" ({record['interval']})" if "interval" in record else "")
+    return text + what + (f" ({record['interval']})" if interval and "interval" in record else "")
 
 
 def plain(record: Record) -> str:
-    """The same without saying what the interval is."""
-    return value({key: record[key] for key in record if key != "interval"})
+    return value(record, interval=False)
 
 
 def rate(tile: str) -> Callable[[Record], str]:
@@ -108,7 +110,7 @@ def milliseconds(record: Record) -> str:
 
 
 def size(record: Record) -> str:
-    return f"{record['env_kwargs'].get('cols', 10)}×{record['env_kwargs']['rows']}"
+    return f"{record['env_kwargs'].get('cols', 10)}×{record['env_kwargs'].get('rows', 20)}"
 
 
 def file(record: Record) -> str:
@@ -118,11 +120,10 @@ def file(record: Record) -> str:
 
 
 def board(record: Record) -> str:
-    rules = {"preview": 1} | record["env_kwargs"]
     if record["player"].startswith("2048"):
         return "4×4"
     pieces = ", S and Z" if "SZ" in record["env"] else ""
-    return f"{rules.get('cols', 10)}×{rules.get('rows', 20)}{pieces}, preview {rules['preview']}"
+    return f"{size(record)}{pieces}, preview {record['env_kwargs'].get('preview', 1)}"
 
 
 def field(name: str) -> Callable[[Record], str]:
@@ -534,8 +535,7 @@ def table(name: str, known: list[Record]) -> str:
     if name == "ways":
         return ways(known)
     columns, rows = rows_of(name, known)
-    commands = [row["command"] for row in rows if row.get("command") and name in QUESTIONS]
-    commands = list(dict.fromkeys(commands))
+    commands = list(dict.fromkeys(row["command"] for row in rows if row.get("command") and name in QUESTIONS))
     cells = {header: [column(row) for row in rows] for header, column in columns.items()}
     cells = {header: column for header, column in cells.items() if any(column)}
     if len(commands) > 1:

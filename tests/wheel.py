@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from fnmatch import filter as matching
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +62,6 @@ def check_content(wheel: Path) -> None:
     kept = {path.relative_to((ROOT / package).parent).as_posix() for package, path in files}
     kept -= {name for name in kept if "__pycache__" in name}
     assert names == kept, sorted(names ^ kept)
-    for pattern, least in (("*/suites/*.yaml", 10), ("*/preset.yaml", 6), ("*.npz", 9), ("*/README.md", 2)):
-        assert len(matching(names, pattern)) >= least, pattern
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {len(names)} files", flush=True)
 
 

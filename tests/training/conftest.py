@@ -1,4 +1,7 @@
+import shlex
+
 import pytest
+from mergefall_training.cli import main
 
 
 @pytest.fixture
@@ -10,3 +13,18 @@ def drawn():
 def undrawn(request, monkeypatch):
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr("mergefall_training.compare.plots.draw", lambda *_: {})
+
+
+@pytest.fixture
+def command(capsys):
+    """Runs a command in text, with files as its last arguments; returns its output, errors and exit status."""
+
+    def run(text, *files):
+        status = 0
+        try:
+            main([*shlex.split(text), *map(str, files)])
+        except SystemExit as end:
+            status = end.code
+        return *capsys.readouterr(), status
+
+    return run

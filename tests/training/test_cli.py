@@ -3,7 +3,6 @@
 import importlib.util
 import io
 import os
-import shlex
 import subprocess
 import sys
 from contextlib import suppress
@@ -23,21 +22,9 @@ BOMB = "{a0: &a0 [" + "x," * 10 + "], " + "".join(f"a{i}: &a{i} [{f'*a{i - 1}, '
 SMALL = "--env-option rows=2 --env-option cols=3"
 
 
-def run(capsys, command, *files):
-    """Output, errors and exit status of a command in text; `files`: its last arguments."""
-    status = 0
-    try:
-        main([*shlex.split(command), *map(str, files)])
-    except SystemExit as end:
-        status = end.code
-    captured = capsys.readouterr()
-    return captured.out, captured.err, status
-
-
-def test_evaluate_prints_a_table_and_writes_the_episodes(capsys, tmp_path):
+def test_evaluate_prints_a_table_and_writes_the_episodes(command, tmp_path):
     options = "--option cutoff=1e-4 --option heuristic=nneonneo --option depth=1 --episodes 5 --seed 3 --workers 1"
-    command = f"evaluate 2048/expectimax {options} {SMALL} --out"
-    printed, _, status = run(capsys, command, out := tmp_path / "games.jsonl")
+    printed, _, status = command(f"evaluate 2048/expectimax {options} {SMALL} --out", out := tmp_path / "games.jsonl")
     assert status == 0
     for text in ("2048/expectimax", "(2×3 ", "N=5", "seeds 3-7", "ms/move"):
         assert text in printed
@@ -93,41 +80,40 @@ REFUSED = {  # by command, a part of what it says
 }
 
 
-@pytest.mark.parametrize("command", REFUSED)
-def test_bad_input_gives_one_line_and_status_2(capsys, command):
-    _, errors, status = run(capsys, command)
+@pytest.mark.parametrize("text", REFUSED)
+def test_bad_input_gives_one_line_and_status_2(command, text):
+    _, errors, status = command(text)
     assert status == 2
-    assert REFUSED[command] in errors
+    assert REFUSED[text] in errors
     assert errors.startswith("mergefall: ")
     assert errors.count("\n") == 1
 
 
-def test_tune_prints_weights_that_the_command_line_takes(capsys, tmp_path):
+def test_tune_prints_weights_that_the_command_line_takes(command, tmp_path):
     options = "--option heuristic=prairie-fire --weight penalty --games 2 --finals 2 --passes 1"
-    command = f"tune weights 2048/greedy {options} {SMALL} --out"
-    printed, _, status = run(capsys, command, tmp_path / "trials.jsonl")
+    printed, _, status = command(f"tune weights 2048/greedy {options} {SMALL} --out", tmp_path / "trials.jsonl")
     assert status == 0
     assert "N=2, seeds 750000-750001 (the start)" in printed
     best = "heuristic=" + printed.splitlines()[-1]
-    assert run(capsys, f"evaluate 2048/greedy {SMALL} --episodes 1 --workers 1 --option", best)[2] == 0
+    assert command(f"evaluate 2048/greedy {SMALL} --episodes 1 --workers 1 --option", best)[2] == 0
 
 
-def test_watch_shows_the_game_of_the_seed(capsys, tmp_path):
+def test_watch_shows_the_game_of_the_seed(command, tmp_path):
     out = tmp_path / "games.jsonl"
-    run(capsys, f"evaluate 2048/greedy {SMALL} --episodes 3 --workers 1 --out", out)
+    command(f"evaluate 2048/greedy {SMALL} --episodes 3 --workers 1 --out", out)
     episode = read_records(out)[1][2]
     figures = f"score {episode.score}, max tile {episode.max_tile}, moves {episode.length}"
-    assert figures in run(capsys, f"watch 2048/greedy {SMALL} --seed 2")[0]
-    assert figures in run(capsys, "watch --seed 2", out)[0]
-    _, errors, status = run(capsys, "watch --seed 3", out)
+    assert figures in command(f"watch 2048/greedy {SMALL} --seed 2")[0]
+    assert figures in command("watch --seed 2", out)[0]
+    _, errors, status = command("watch --seed 3", out)
     assert status == 2
     assert "no game from seed 3" in errors
     out.write_text(out.read_text().replace("2048/greedy", "2048/forgotten"))  # recorded actions need no player
-    assert f"2048/forgotten, seed 2: {figures}" in run(capsys, "watch --seed 2", out)[0]
+    assert f"2048/forgotten, seed 2: {figures}" in command("watch --seed 2", out)[0]
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
-def test_a_film_that_is_broken_off_leaves_no_file(capsys, tmp_path, monkeypatch, error):
+def test_a_film_that_is_broken_off_leaves_no_file(command, tmp_path, monkeypatch, error):
     moves = Show.moves
 
     def broken(self, env):
@@ -136,7 +122,7 @@ def test_a_film_that_is_broken_off_leaves_no_file(capsys, tmp_path, monkeypatch,
 
     monkeypatch.setattr(Show, "moves", broken)
     with suppress(error):
-        assert run(capsys, "watch 2048/random --video", tmp_path / "game.mp4")[2]
+        assert command("watch 2048/random --video", tmp_path / "game.mp4")[2]
     assert not list(tmp_path.iterdir())
 
 
@@ -187,19 +173,19 @@ def test_help_does_not_wait_for_players_or_plots():
     assert printed.stdout.endswith("[]\n")
 
 
-def test_an_interrupt_says_how_to_go_on_with_status_130(capsys, monkeypatch):
+def test_an_interrupt_says_how_to_go_on_with_status_130(command, monkeypatch):
     def interrupted(*_, **__):
         interrupt = KeyboardInterrupt()
         interrupt.add_note("3 of 40 episodes are in games.jsonl; the same call plays the rest")
         raise interrupt
 
     monkeypatch.setattr("mergefall_training.play.evaluation.evaluate", interrupted)
-    _, errors, status = run(capsys, "evaluate 2048/random")
+    _, errors, status = command("evaluate 2048/random")
     assert status == 130
     assert errors == "mergefall: 3 of 40 episodes are in games.jsonl; the same call plays the rest\n"
 
 
-def test_players_and_heuristics_of_a_module_in_the_folder(capsys, tmp_path, monkeypatch):
+def test_players_and_heuristics_of_a_module_in_the_folder(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own_game.py").write_text(
         "import numpy as np\nfrom mergefall_baselines import Player\n\n\n"
@@ -209,18 +195,18 @@ def test_players_and_heuristics_of_a_module_in_the_folder(capsys, tmp_path, monk
         "        return np.array(np.flatnonzero(action_masks)[-1]), state\n\n\n"
         "def empty(board):\n    return (board == 0).sum()\n"
     )
-    printed, _, status = run(capsys, "evaluate own_game:Last --episodes 2 --workers 1")
+    printed, _, status = command("evaluate own_game:Last --episodes 2 --workers 1")
     assert status == 0
     assert "own_game:Last: mergefall/Game2048-v0 (4×4 goal=16" in printed
     (tmp_path / "own.yaml").write_text(
         "games: [{name: own, env: mergefall/Game2048-v0, env_kwargs: {goal: 16}, episodes: 2, players: "
         "[{player: 'own_game:Last'}, {player: 2048/greedy, heuristic: 'own_game:empty'}]}]"
     )
-    printed, _, status = run(capsys, "compare own.yaml own_game:empty --out out --workers 1")
+    printed, _, status = command("compare own.yaml own_game:empty --out out --workers 1")
     assert status == 0
     for name in ("own_game:Last", "greedy heuristic=own_game:empty"):
         assert name in printed
-    assert run(capsys, "watch own_game:Last")[2] == 0
+    assert command("watch own_game:Last")[2] == 0
 
 
 def test_a_reader_that_has_seen_enough_is_no_error():
@@ -237,29 +223,29 @@ def test_a_reader_that_has_seen_enough_is_no_error():
 
 @pytest.mark.parametrize("encoding", ["cp1251", "cp437", "cp1252"])
 def test_output_replaces_what_an_encoding_lacks(encoding, monkeypatch):
-    for command in (f"evaluate 2048/random --episodes 2 {SMALL} --workers 1", "envs Tetris-v0"):
+    for text in (f"evaluate 2048/random --episodes 2 {SMALL} --workers 1", "envs Tetris-v0"):
         written = io.TextIOWrapper(io.BytesIO(), encoding)
         with monkeypatch.context() as redirected:
             redirected.setattr(sys, "stdout", written)
-            main(command.split())
+            main(text.split())
         written.flush()
         assert b"mergefall/" in written.buffer.getvalue()
 
 
-def test_names_from_files_do_not_reach_the_terminal_raw(tmp_path, capsys):
+def test_names_from_files_do_not_reach_the_terminal_raw(command, tmp_path):
     play = evaluate("2048/random", "mergefall/Game2048-v0", 2, env_kwargs={"rows": 2, "cols": 2}, workers=1)
     files = [tmp_path / directory / "games.jsonl" for directory in ("a", "b")]
     for path in files:
         with RecordFile(path, replace(play.header, player="2048/\x1b]0;mine\x07random")) as file:
             for episode in play.episodes:
                 file.append(episode)
-    for command, *given in (
+    for text, *given in (
         ("verify", files[0]),
         ("watch", files[0]),
         ("report --values 0 --out", tmp_path / "page.html", files[0]),
         ("compare", *files),
     ):
-        printed, errors, status = run(capsys, command, *given)
+        printed, errors, status = command(text, *given)
         assert status == 0
         assert "\x1b]" not in printed + errors
         assert "\x07" not in printed + errors
@@ -274,13 +260,13 @@ def test_progress_without_a_terminal_is_lines(capsys, monkeypatch):
     assert [line.rpartition(",")[0] for line in written] == ["games: 0 of 3", *["games: 2 of 3, mean 5"] * 2]
 
 
-def test_an_unknown_option_is_named(capsys):
-    _, errors, status = run(capsys, "evaluate 2048/expectimax --depth 2")
+def test_an_unknown_option_is_named(command):
+    _, errors, status = command("evaluate 2048/expectimax --depth 2")
     assert status == 2
     assert "Unrecognized options: --depth" in errors
 
 
-def test_advice_names_the_best_actions(capsys):
-    assert run(capsys, "advise 2048/greedy '2 2/4 8'")[0] == "right 4; left 4\n"
-    printed = run(capsys, "advise tetris/bcts '..../..../..../.... T'")[0]  # a T has ten placements there
+def test_advice_names_the_best_actions(command):
+    assert command("advise 2048/greedy '2 2/4 8'")[0] == "right 4; left 4\n"
+    printed = command("advise tetris/bcts '..../..../..../.... T'")[0]  # a T has ten placements there
     assert printed.endswith("; 5 others\n")

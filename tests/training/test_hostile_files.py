@@ -12,7 +12,7 @@ from mergefall.imports import inert
 from mergefall_baselines import make
 from mergefall_baselines.arrays import write_arrays
 from mergefall_baselines.game2048.network import TupleNetwork
-from mergefall_training import cli, evaluate
+from mergefall_training import evaluate
 from mergefall_training.compare.comparison import read_results
 from mergefall_training.compare.figures import write_figures
 from mergefall_training.compare.suite import load_suite
@@ -176,18 +176,14 @@ def test_shaping_of_a_model_is_left_out(tmp_path):
     assert (model.spec["env_kwargs"]["shaping"], model.spec["shaped"]) == (None, True)
 
 
-@pytest.mark.parametrize("words", ["evaluate {} --episodes 1", "watch {}", "verify {}", "report {}", "compare {}"])
-def test_no_command_imports_what_its_file_names(tmp_path, words, hostile, trace, capsys):
+@pytest.mark.parametrize("words", ["evaluate --episodes 1", "watch", "verify", "report", "compare"])
+def test_no_command_imports_what_its_file_names(tmp_path, words, hostile, trace, command):
     name = {"evaluate": "model.npz", "compare": "suite.yaml"}.get(words.split()[0], "records.jsonl")
     write, _, content, _ = KINDS[name]
-    content = deepcopy(content)
-    (content[0] if isinstance(content, list) else content["games"][0] if "games" in content else content)[
-        "env_kwargs"
-    ] = {"opponent": hostile[3]}
-    write(tmp_path / name, content)
-    with pytest.raises(SystemExit):
-        cli.main(words.format(tmp_path / name).split())
-    assert "names 'subprocess:getoutput'" in capsys.readouterr().err
+    opponent = {"opponent": hostile[3]}
+    changed = next(one for at, one in altered(content, [opponent]) if at[-1] == "env_kwargs")
+    write(tmp_path / name, changed)
+    assert "names 'subprocess:getoutput'" in command(words, tmp_path / name)[1]
     assert not trace.exists()
 
 
@@ -211,19 +207,16 @@ def test_a_user_may_name_a_program():
     assert inert([{"command": ["cold-clear", "-c", "x.json"]}, {"command": ["bot", "-v"]}])
 
 
-def test_own_players_of_a_suite_are_named_in_the_command(tmp_path, monkeypatch, capsys):
+def test_own_players_of_a_suite_are_named_in_the_command(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "modules" / "own_players.py").write_text(
         "from mergefall_baselines import make\ndef own(): return make('2048/greedy')\n"
     )
     game = {"name": "one", "env": GAME, "env_kwargs": {"goal": 16}, "episodes": 1}
     json_of(tmp_path / "own.yaml", {"games": [game | {"players": [{"player": "own_players:own"}]}]})
-    with pytest.raises(SystemExit):
-        cli.main(["compare", "own.yaml"])
-    assert "names 'own_players:own', a module to import or a program" in capsys.readouterr().err
-    cli.main(["compare", "own.yaml", "own_players:own", "--workers", "1"])
-    cli.main(["report", "results", "own_players:own"])
-    assert "its values are missing" not in capsys.readouterr().out
+    assert "names 'own_players:own', a module to import or a program" in command("compare own.yaml")[1]
+    assert command("compare own.yaml own_players:own --workers 1")[2] == 0
+    assert "its values are missing" not in command("report results own_players:own")[0]
 
 
 def test_environments_of_the_users_are_learnt(tmp_path):

@@ -5,20 +5,19 @@ import re
 import pytest
 from mergefall.games import games
 from mergefall_baselines import players
-from mergefall_training.cli import main
 from mergefall_training.compare.suite import load_suite, suite_names
 from mergefall_training.learn import ALGORITHMS
 from mergefall_training.learn.presets import load_preset
 
 
 @pytest.fixture
-def page(capsys, monkeypatch):
+def page(command, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
-    def printed(*arguments):
-        main(arguments)
-        text = capsys.readouterr().out
-        assert len(arguments) > 1 or max(map(len, text.splitlines())) <= 80  # docstrings stay as they are
+    def printed(words):
+        text, _, status = command(words)
+        assert status == 0
+        assert " " in words or max(map(len, text.splitlines())) <= 80  # docstrings stay as they are
         return text
 
     return printed
@@ -40,22 +39,22 @@ def test_lists_name_everything(page):
 
 
 def test_one_of_them_is_described_with_its_defaults(page):
-    text = page("players", "2048/expectimax")
+    text = page("players 2048/expectimax")
     assert "A *position* is a board with the player to move, an *afterstate* the board that a move" in text
     assert re.search(r"\n    table: transposition tables", text)
     assert "heuristic='nneonneo', depth=3" in text
-    text = page("heuristics", "monotone-smooth")
+    text = page("heuristics monotone-smooth")
     assert "`corner`: 0 if a largest tile is in a corner" in text
     assert "smoothness=0.1" in text
     for name in ("mergefall/Quintris-v0", "Quintris-v0"):
-        text = page("envs", name)
+        text = page(f"envs {name}")
         assert "## Action Space" in text
         assert "cols=15" in text
 
 
 @pytest.mark.parametrize("algorithm", sorted(ALGORITHMS))
 def test_learners_are_described_with_hyper_parameters_and_presets(page, algorithm):
-    text = page("train", algorithm, "--help")
+    text = page(f"train {algorithm} --help")
     games = ["mergefall/Tetris-v0" if algorithm in ("afterstate", "cma-es") else "mergefall/Game2048-v0"]
     given = load_preset(algorithm, games[0])
     assert f"\n    {games[0]}: " in text
@@ -66,11 +65,8 @@ def test_learners_are_described_with_hyper_parameters_and_presets(page, algorith
     assert {"learning_rate", "population"} & set(re.findall(r"(\w+)=", defaults))
 
 
-def test_the_options_of_train_keep_their_help(capsys):
-    with pytest.raises(SystemExit) as end:
-        main(["train", "--help"])
-    assert end.value.code == 0
-    assert "--timesteps" in capsys.readouterr().out
+def test_the_options_of_train_keep_their_help(command):
+    assert "--timesteps" in command("train --help")[0]
 
 
 def test_the_version_is_printed(page):

@@ -56,11 +56,18 @@ def run(path, out, workers=1, games=None):
     return results, printed.getvalue()
 
 
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory):
-    """(results, printed text, folder) of the suite."""
-    folder = tmp_path_factory.mktemp("pair")
-    return *run(write_suite(folder), folder / "out"), folder / "out"
+def played(text):
+    """A fixture of a suite: (results, printed text, folder of its output)."""
+
+    @pytest.fixture(scope="module")
+    def once(tmp_path_factory):
+        folder = tmp_path_factory.mktemp("suite")
+        return *run(write_suite(folder, text=text), folder / "out"), folder / "out"
+
+    return once
+
+
+pair = played(SUITE)
 
 
 def test_every_player_plays_the_same_seeds_and_the_best_comes_first(pair):
@@ -75,8 +82,7 @@ def test_every_player_plays_the_same_seeds_and_the_best_comes_first(pair):
 
 def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path):
     text = SUITE.split("  - name: capped")[0].replace("{rows: 2, cols: 3}", "{rows: 3, cols: 4}")
-    (path := tmp_path / "wide.yaml").write_text(text.replace("greedy (reward)", "greedy by the score alon"))
-    (result,), _ = run(path, None)
+    (result,), _ = run(write_suite(tmp_path, "greedy (reward)", "greedy by the score alon", text), None)
     for width in (80, 100, 120, 140):
         screen = Console(file=io.StringIO(), width=width)
         to_terminal(result.table(), screen)
@@ -108,7 +114,7 @@ def test_the_files_hold_the_same_figures(pair):
     assert best["tiles"]["16"]["value"] == small.rows[0].evaluation.tile_rate(16).value
     assert math.isnan(capped.rows[0].summary.mean.low)  # one episode gives no interval
     assert content["games"][1]["players"][0]["mean"]["low"] is None
-    assert repr(small).startswith(f"<{small.name}: {len(small.rows)} players")
+    assert repr(small).startswith("<small: 2 players")
     table = ElementTree.fromstring(f"<div>{small._repr_html_()}</div>")
     assert [line[0].text for line in table.findall(".//tr")[1:]] == [row.label for row in small.rows]
 
@@ -166,13 +172,7 @@ games:
 """
 
 
-@pytest.fixture(scope="module")
-def agents(tmp_path_factory):
-    """(result, printed text, folder of the suite and its output `out`) of agents that are trained."""
-    folder = tmp_path_factory.mktemp("agents")
-    (folder / "trained.yaml").write_text(TRAINED)
-    (result,), printed = run(folder / "trained.yaml", folder / "out")
-    return result, printed, folder
+agents = played(TRAINED)
 
 
 def written(folder):
@@ -185,12 +185,9 @@ def scores_of(result):
 
 
 def test_agents_are_trained_then_play_the_same_games(agents):
-    first, printed, folder = agents
-    out = folder / "out"
-    assert {row.label for row in first.rows} == {
-        "greedy",
-        *(f"{name}, seed {k}" for name in ("far", "near") for k in (0, 1)),
-    }
+    (first,), printed, out = agents
+    agents = [f"{name}, seed {seed}" for name in ("far", "near") for seed in (0, 1)]
+    assert {row.label for row in first.rows} == {"greedy", *agents}
     assert "more than far" in printed
     lines = {line.label: line for line in first.trained}
     for label, line in lines.items():
@@ -211,26 +208,24 @@ def test_agents_are_trained_then_play_the_same_games(agents):
         label: line.mean.value for label, line in lines.items()
     }
     models = written(out)
-    (again,), _ = run(folder / "trained.yaml", out)  # nothing is trained or played anew
+    (again,), _ = run(out.parent / "pair.yaml", out)  # nothing is trained or played anew
     assert [row.evaluation for row in again.rows] == [row.evaluation for row in first.rows]
     assert models == written(out)
+    assert image.imread(out / "small" / "learning.png").std() > 0.02
 
 
-def test_agents_trained_side_by_side_are_those_trained_one_by_one(agents, tmp_path, drawn):
-    alone, _, folder = agents
-    (together,), _ = run(folder / "trained.yaml", tmp_path / "out", workers=2)
+def test_agents_trained_side_by_side_are_those_trained_one_by_one(agents, tmp_path):
+    (alone,), _, _ = agents
+    (together,), _ = run(write_suite(tmp_path, text=TRAINED), tmp_path / "out", workers=2)
     assert scores_of(together) == scores_of(alone)
     for ours, theirs in zip(together.rows, alone.rows, strict=True):
         assert [point.mean for point in ours.curve] == [point.mean for point in theirs.curve]
-    assert image.imread(tmp_path / "out" / "small" / "learning.png").std() > 0.02
 
 
 def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
     train = "train: {algorithm: dqn, env_kwargs: {reward: score}}"
-    (path := tmp_path / "usual.yaml").write_text(
-        f"games: [{{name: usual, env: mergefall/Tetris-v0, episodes: 1, players: [{train}]}}]"
-    )
-    (contest,) = load_suite(path).contests
+    text = f"games: [{{name: usual, env: mergefall/Tetris-v0, episodes: 1, players: [{{{train}}}]}}]"
+    (contest,) = load_suite(write_suite(tmp_path, text=text)).contests
     assert load_preset("dqn", contest.env_id)["env_kwargs"]["rows"] == 10
     kwargs = contest.players[0].training.config(contest, seed=0).env_kwargs
     assert (kwargs["rows"], kwargs["reward"]) == (20, "score")
@@ -239,8 +234,7 @@ def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
 def test_a_contest_is_played_with_each_preset(tmp_path):
     players = "players: [{train: {algorithm: ntuple}}, {train: {algorithm: ntuple, preset: small}, label: small}]"
     text = "games: [{name: small, env: mergefall/Game2048-v0, episodes: 5, presets: [2min, 2h], " + players + "}]"
-    (path := tmp_path / "presets.yaml").write_text(text)
-    suite = load_suite(path)
+    suite = load_suite(write_suite(tmp_path, text=text))
     assert [contest.name for contest in suite.contests] == ["small-2min", "small-2h"]
     for contest, steps in zip(suite.contests, (120_000_000, 7_200_000_000), strict=True):
         assert contest.players[0].training.config(contest, seed=0).timesteps == steps
@@ -269,15 +263,12 @@ def test_plots_show_labels_as_they_are(tmp_path, drawn):
     label = r"costs $5 and $6 and $\foo$" + "a" * 160
     run(write_suite(tmp_path, '"greedy (reward)"', json.dumps(label)), tmp_path / "out")
     for game in ("small", "capped"):
-        assert {file.stem for file in (tmp_path / "out" / game).glob("*.png")} == {"scores", "speed"}
-        for file in (tmp_path / "out" / game).glob("*.png"):
-            assert image.imread(file).std() > 0.02  # something is drawn
+        assert_plots(tmp_path / "out" / game, "scores")
 
 
 def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path):
-    wrong = "algorithm: ntuple, timesteps: 200, interval: 100, hyperparameters: {batch: 7}"
-    text = TRAINED.replace('hyperparameters: {patterns: "01", threads: 1}}', wrong + "}")
-    (path := tmp_path / "wrong.yaml").write_text(text)
+    wrong = "algorithm: ntuple, timesteps: 200, interval: 100, hyperparameters: {batch: 7}}"
+    path = write_suite(tmp_path, 'hyperparameters: {patterns: "01", threads: 1}}', wrong, TRAINED)
     with pytest.raises(ValueError, match="small: near: ntuple has no 'batch'"):
         run(path, tmp_path / "out")
     assert not list(tmp_path.rglob("config.json"))
@@ -287,13 +278,13 @@ def test_a_run_that_its_learner_refuses_is_found_before_any_is_trained(tmp_path)
 
 def test_a_moved_folder_goes_on_where_it_stopped(agents, tmp_path):
     """Agents are known by their checksum: no run and no game is made again, and all records still hold."""
-    before, _, folder = agents
-    (folder / "out").rename(moved := tmp_path / "moved")  # no other test below takes them
+    (before,), _, out = agents
+    out.rename(moved := tmp_path / "moved")  # no other test below takes them
     file = moved / "small" / "near_seed_0.jsonl"
     kept = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(b"".join(kept[:3]))  # two of five games
     models = written(moved)
-    (after,), _ = run(folder / "trained.yaml", moved)
+    (after,), _ = run(out.parent / "pair.yaml", moved)
     assert models == written(moved)
     assert file.read_bytes().splitlines()[0] == kept[0].rstrip()
     assert scores_of(after) == scores_of(before)
@@ -302,15 +293,75 @@ def test_a_moved_folder_goes_on_where_it_stopped(agents, tmp_path):
     other = json.loads(kept[0]) | {"options": {"model": "last", "checksum": "0" * 16}}
     file.write_bytes(json.dumps(other).encode() + b"\n")
     with pytest.raises(ValueError, match=r"another run: player is .*; options\.checksum is '0000000000000000' there"):
-        run(folder / "trained.yaml", moved)
+        run(out.parent / "pair.yaml", moved)
 
 
 def test_runs_whose_games_a_cap_ended_are_drawn(tmp_path, drawn):
     """Their mean is infinite; the plots show what is known of their games."""
-    (path := tmp_path / "capped.yaml").write_text(CAPPED)
-    (result,), _ = run(path, tmp_path / "out")
+    (result,), _ = run(write_suite(tmp_path, text=CAPPED), tmp_path / "out")
     assert math.isinf(result.trained[0].mean.value)
     assert (tmp_path / "out" / "small" / "speed.png").exists()
+
+
+# -- games of Tetris, which are judged by lines, and may have no end ---------------------------------------------------
+
+LINES = """
+games:
+  - name: open
+    env: mergefall/Tetris-v0
+    env_kwargs: {cols: 5, rows: 6}
+    episodes: 30
+    baseline: risky
+    players:
+      - {player: tetris/bcts, label: careful}
+      - &risky {player: tetris/greedy, heuristic: {name: dellacherie, landing_height: 0, wells: 0}, label: risky}
+  - name: capped
+    env: mergefall/Tetris-v0
+    env_kwargs: {cols: 6, rows: 12}
+    max_episode_steps: 40
+    episodes: 20
+    baseline: risky
+    players:
+      - {player: tetris/greedy, heuristic: {name: bcts, holes: 0, hole_depth: 0, rows_with_holes: 0}, label: careful}
+      - {player: tetris/bcts, label: immortal}
+      - *risky
+"""
+
+
+lines = played(LINES)
+
+
+def test_tables_say_under_what_rules_and_how_the_mean_was_told(lines):
+    (uncapped, capped), printed, _ = lines
+    first, second = printed.split("capped: ")
+    for text in ("(5×6 ", "no cap, N=30, seeds 0-29", "mean lines", "IQM", "pieces", "ms/piece", "ratio to risky"):
+        assert text in first
+    assert not {"capped", "deaths"} & set(first.split())
+    for text in ("6×12", "cap 40 pieces, N=20", "deaths", "all lines / deaths", "exact Poisson"):
+        assert text in second
+    assert [row.label for row in uncapped.rows] == ["careful", "risky"]
+    assert uncapped.beside["careful"].ratio == uncapped.rows[0].evaluation.ratio(uncapped.rows[1].evaluation)
+    assert [row.label for row in capped.rows] == ["immortal", "careful", "risky"]
+    assert capped.rows[0].summary.mean.value == math.inf
+
+
+def test_files_and_plots_of_games_without_an_end(lines):
+    (_, capped), _, out = lines
+    _, game = json.loads((out / "results.json").read_text())["games"]
+    immortal, careful, risky = game["players"]
+    assert game["baseline"] == "risky"
+    assert (immortal["mean"]["value"], immortal["mean"]["high"], immortal["median"]) == (None, None, None)
+    assert immortal["mean"]["low"] == capped.rows[0].summary.mean.low > 0
+    assert careful["beside"]["ratio"]["low"] == capped.beside["careful"].ratio.low
+    assert "beside" not in risky
+    for name in ("open", "capped"):
+        assert_plots(out / name, "lines")
+
+
+def assert_plots(folder, headline):
+    """Something is drawn in each."""
+    assert {path.stem for path in folder.glob("*.png")} == {headline, "speed"}
+    assert all(image.imread(path).std() > 0.02 for path in folder.glob("*.png"))
 
 
 # -- suites -----------------------------------------------------------------------------------------------------------
@@ -361,11 +412,7 @@ AGENT = """
 """
 
 
-@pytest.fixture(scope="module")
-def series(tmp_path_factory):
-    """(results, printed text, folder) of the suite with rates."""
-    folder = tmp_path_factory.mktemp("series")
-    return *run(write_suite(folder, text=SERIES), folder / "out"), folder / "out"
+series = played(SERIES)
 
 
 def test_one_table_shows_every_player_at_every_rate(series):

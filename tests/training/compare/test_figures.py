@@ -2,9 +2,9 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from mergefall_training import cli
 from mergefall_training.compare.figures import FILE, figure_file, write_figures
 from mergefall_training.compare.league import LeagueResult
 from mergefall_training.compare.results import ContestResult, Row
@@ -42,10 +42,10 @@ def read(file):
     return [{"env_kwargs": {}, "options": {}} | record for record in records]
 
 
-def test_a_record_says_what_the_evaluation_says_and_is_replaced(clone, capsys):
-    words = ["evaluate", "2048/expectimax", "--option", "heuristic=nneonneo", "--option", "depth=2", "--episodes"]
+def test_a_record_says_what_the_evaluation_says_and_is_replaced(clone, command):
+    words = "evaluate 2048/expectimax --option heuristic=nneonneo --option depth=2 --workers 1 --figure trees/mine"
     for episodes in (4, 6):
-        cli.main([*words, str(episodes), "--workers", "1", "--out", f"{episodes}.jsonl", "--figure", "trees/mine"])
+        command(f"{words} --episodes {episodes} --out {episodes}.jsonl")
         (record,) = read(clone)
         summary = Evaluation.read(f"{episodes}.jsonl").summary()
         assert [record[end] for end in ("mean", "low", "high")] == pytest.approx(
@@ -65,9 +65,9 @@ def test_a_record_says_what_the_evaluation_says_and_is_replaced(clone, capsys):
     assert "trees/mine" not in record["command"]
 
 
-def test_a_suite_writes_a_record_for_each_player(clone, tmp_path):
-    (tmp_path / "pair.yaml").write_text(SUITE)
-    cli.main(["compare", "pair.yaml", "--workers", "1", "--figure", "robustness-2048/pair"])
+def test_a_suite_writes_a_record_for_each_player(clone, command):
+    Path("pair.yaml").write_text(SUITE)
+    command("compare pair.yaml --workers 1 --figure robustness-2048/pair")
     records = {record["id"]: record for record in read(clone)}
     assert records.keys() == {"pair-random", "pair-best-reward"}
     plain, against = (
@@ -88,10 +88,11 @@ def test_agents_that_were_trained_alike_are_one_record(clone):
     assert record["runs"] == [short(one.mean().value) for one in games]
 
 
-def test_games_capped_in_pieces_are_judged_by_their_attack(clone, capsys):
-    words = ["evaluate", "tetris/keys", "--env", "mergefall/TetrisKeys-v0", "--max-pieces", "7", "--episodes", "3"]
-    words += ["--option", "of={player: tetris/beam, width: 4, draws: 0}", "--env-option", "gravity=0"]
-    cli.main([*words, "--workers", "1", "--headline", "attack", "--out", "x.jsonl", "--figure", "attack/mine"])
+def test_games_capped_in_pieces_are_judged_by_their_attack(clone, command):
+    options = "--option 'of={player: tetris/beam, width: 4, draws: 0}' --env-option gravity=0 --workers 1 --out x.jsonl"
+    cap = "--max-pieces 7 --episodes 3 --headline attack --figure attack/mine"
+    printed, _, _ = command(f"evaluate tetris/keys --env mergefall/TetrisKeys-v0 {options} {cap}")
+    assert "cap 7 pieces" in printed
     (record,) = read(clone)
     games = Evaluation.read("x.jsonl").episodes
     assert [one.pieces for one in games] == [7] * 3
@@ -99,7 +100,6 @@ def test_games_capped_in_pieces_are_judged_by_their_attack(clone, capsys):
     assert (record["figure"], record["cap"]) == ("attack", "7 pieces")
     assert record["ms"] == pytest.approx(sum(one.seconds for one in games) / 21 * 1000, rel=0.05)  # of a piece
     commands.check(record["command"])
-    assert "cap 7 pieces" in capsys.readouterr().out
     with pytest.raises(ValueError, match="headline is 'attack'; expected one of 'score', 'lines', 'pieces'"):
         Evaluation(header("tetris/bcts", env_id="mergefall/Tetris-v0"), [TETRIS_GAME], "attack")
 
@@ -120,10 +120,8 @@ def strictly_read(file):
 @pytest.mark.parametrize("end", [False, True])
 def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
     about = header("tetris/bcts", env_id="mergefall/Tetris-v0", env_kwargs={"rows": 20}, max_episode_steps=100)
-    games = [replace(TETRIS_GAME, seed=seed, terminated=end) for seed in range(4)]
-    write_figures(
-        clone, "tetris-controllers/mine", [ContestResult("mine", [Row("mine", Evaluation(about, games))])], "x"
-    )
+    games = Evaluation(about, [replace(TETRIS_GAME, seed=seed, terminated=end) for seed in range(4)])
+    write_figures(clone, "tetris-controllers/mine", [ContestResult("mine", [Row("mine", games)])], "x")
     (record,) = strictly_read(clone)
     low = exponential_mean(160, 0).low
     assert (record["mean"], record["low"]) == ((40.0, 40.0) if end else (None, pytest.approx(low, rel=1e-5)))
@@ -132,15 +130,13 @@ def test_where_no_game_ended_only_the_lower_end_is_known(clone, end):
     assert ("| 40.0 [40.0, 40.0] |" if end else f"| above {low:.1f} (exact Poisson) |") in text
 
 
-def test_a_league_is_judged_by_ratings(clone, tmp_path):
+def test_a_league_is_judged_by_ratings(clone):
     about = header("tetris/keys", env_id="mergefall/TetrisVersus-v0", env_kwargs={"opponent": "x"})
-    games = {
-        pair: Evaluation(
-            about, [VersusEpisode(s, 1, 9, True, 0.1, lines=1, pieces=1, attack=1, won=won) for s in (0, 1)]
-        )
-        for pair, won in {("a", "b"): 1, ("b", "a"): -1}.items()
-    }
-    league = LeagueResult.of("both", games, "b")
+    won, lost = (
+        Evaluation(about, [VersusEpisode(s, 1, 9, True, 0.1, lines=1, pieces=1, attack=1, won=won) for s in (0, 1)])
+        for won in (1, -1)
+    )
+    league = LeagueResult.of("both", {("a", "b"): won, ("b", "a"): lost}, "b")
     write_figures(clone, "versus/mine", [league], "x")
     for record in strictly_read(clone):
         rating = league.ratings[record["label"]]
@@ -154,16 +150,13 @@ def test_a_key_is_a_question_and_an_id(clone, key):
         figure_file(key)
 
 
-def test_records_of_another_question_stay(clone, capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["evaluate", "2048/random", "--episodes", "1", "--workers", "1", "--figure", "trees/other"])
-    assert "'other' answers the question 'sz'" in capsys.readouterr().err
+def test_records_of_another_question_stay(clone, command):
+    errors = command("evaluate 2048/random --episodes 1 --workers 1 --figure trees/other")[1]
+    assert "'other' answers the question 'sz'" in errors
     assert read(clone) == []
 
 
-def test_outside_a_clone_nothing_is_played(tmp_path, monkeypatch, capsys):
+def test_outside_a_clone_nothing_is_played(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit):
-        cli.main(["evaluate", "2048/random", "--out", "games.jsonl", "--figure", "trees/mine"])
-    assert "--figure is for a clone" in capsys.readouterr().err
-    assert not (tmp_path / "games.jsonl").exists()
+    assert "--figure is for a clone" in command("evaluate 2048/random --out games.jsonl --figure trees/mine")[1]
+    assert not list(tmp_path.iterdir())

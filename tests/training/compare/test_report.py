@@ -9,16 +9,15 @@ from base64 import b64decode
 import gymnasium as gym
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make
 from mergefall_training import evaluate
-from mergefall_training.cli import main
-from mergefall_training.compare import plots
 from mergefall_training.compare.comparison import compare
-from mergefall_training.compare.report import command, report
+from mergefall_training.compare.report import command as command_of
+from mergefall_training.compare.report import report
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import train
+from mergefall_training.play.evaluation import Evaluation
 
 from ..altered import rewritten
 from .test_league import LEAGUE
@@ -52,6 +51,10 @@ def page_of(paths, out, **options):
     return sections, json.loads(re.search(r'id="data">(.*?)</script>', out.read_text(), re.DOTALL)[1])
 
 
+def unpacked(text, kind):
+    return np.frombuffer(zlib.decompress(b64decode(text)), kind)
+
+
 def held(section):
     """By label, (records that hold, all records)."""
     return {label: (sum(not v.problem for v in found), len(found)) for label, found in section.verdicts.items()}
@@ -65,14 +68,12 @@ def test_the_page_needs_no_network(tmp_path):
     assert outside == set()
 
 
-def test_without_matplotlib_the_command_names_the_extra(tmp_path, monkeypatch, capsys):
+def test_without_matplotlib_the_command_names_the_extra(tmp_path, monkeypatch, command):
     record(tmp_path / "a.jsonl", rows=2, cols=2)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delitem(sys.modules, "mergefall_training.compare.plots", raising=False)
     monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
-    with pytest.raises(SystemExit):
-        main(["report", str(tmp_path / "a.jsonl"), "--out", str(tmp_path / "page.html")])
-    assert "extra 'render'" in capsys.readouterr().err
+    assert "extra 'render'" in command("report --out", tmp_path / "page.html", tmp_path / "a.jsonl")[1]
     assert not (tmp_path / "page.html").exists()
 
 
@@ -91,42 +92,36 @@ def test_games_are_those_of_the_shared_seeds_the_best_and_the_worst(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "env_id", "env_kwargs"),
-    [("2048/greedy", ENV, {}), ("tetris/greedy", TETRIS, {"cols": 5, "rows": 6})],
+    ("name", "env_id", "env_kwargs", "kind"),
+    [
+        ("2048/greedy", ENV, {}, "value"),
+        ("tetris/greedy", TETRIS, {"cols": 5, "rows": 6}, "value"),
+        ("2048/distill", ENV, {}, "probability"),
+    ],
 )
-def test_values_are_the_players(tmp_path, name, env_id, env_kwargs):
-    player = make(name)
+def test_values_are_the_players(tmp_path, name, env_id, env_kwargs, kind):
+    player, env = make(name), gym.make(env_id, **env_kwargs)
     record(tmp_path / "a.jsonl", player, env_id, 2, 40, **env_kwargs)
     _, (section,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", values=6)
     game = section["players"][0]["replays"][0]
-    length, env = game["length"], gym.make(env_id, **env_kwargs)
-    assert game["values"]["ranges"] == [[0, 3], [length - 3, length]]
+    length, shown = game["length"], game["values"]
+    assert (shown["kind"], shown["ranges"]) == (kind, [[0, 3], [length - 3, length]])
+    values = iter(unpacked(shown["data"], "<f4").reshape(6, env.action_space.n))
     observation, _ = env.reset(seed=game["seed"])
-    values = np.frombuffer(zlib.decompress(b64decode(game["values"]["data"])), "<f4").reshape(6, env.action_space.n)
-    actions = np.frombuffer(zlib.decompress(b64decode(game["actions"])), "u1")
-    for row, action in zip([0, 1, 2, *[None] * (length - 6), 3, 4, 5], actions.tolist(), strict=True):
-        if row is not None:
-            np.testing.assert_allclose(values[row], player.values(observation), rtol=1e-6)
+    for i, action in enumerate(unpacked(game["actions"], "u1").tolist()):
+        if not 3 <= i < length - 3:
+            np.testing.assert_allclose(next(values), player.values(observation), rtol=1e-5)
         observation, *_ = env.step(action)
 
 
-def test_a_policy_is_shown_as_probabilities(tmp_path):
-    record(tmp_path / "a.jsonl", "2048/distill", count=1, cap=20)
-    _, (section,) = page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", values=4)
-    values = section["players"][0]["replays"][0]["values"]
-    assert values["kind"] == "probability"
-    table = np.frombuffer(zlib.decompress(b64decode(values["data"])), "<f4").reshape(4, 4)
-    np.testing.assert_allclose(np.exp(table).sum(axis=1), 1, rtol=1e-5)
-
-
-def test_the_command_plays_the_same_games(tmp_path):
+def test_the_command_plays_the_same_games(tmp_path, command):
     played = record(tmp_path / "a.jsonl", make("2048/expectimax", depth=1), count=3, cap=50, rows=2, cols=3)
-    words = command(played).split()
-    assert words[:2] == ["mergefall", "evaluate"]
-    main([*words[1:], "--workers", "1", "--out", str(tmp_path / "again.jsonl")])
-    first, again = ((tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("a", "again"))
-    assert first[0] == again[0]
-    assert [json.loads(line)["actions"] for line in first[1:]] == [json.loads(line)["actions"] for line in again[1:]]
+    text = command_of(played)
+    assert text.startswith("mergefall evaluate ")
+    command(f"{text.removeprefix('mergefall ')} --workers 1 --out", tmp_path / "again.jsonl")
+    again = Evaluation.read(tmp_path / "again.jsonl")
+    assert again.header == played.header
+    assert [episode.actions for episode in again.episodes] == [episode.actions for episode in played.episodes]
 
 
 def test_a_run_is_shown_beside_the_players_of_its_environment(tmp_path, drawn):
@@ -180,30 +175,15 @@ def test_a_league_is_one_section_with_its_ratings(tmp_path, drawn):
     assert [row.label for row in only.result.rows] == ["bcts"]
 
 
-@pytest.mark.parametrize(("results", "start"), [((12_000, 220_000), 0), ((1, 220_000), 0), ((-300, 200), -500)])
-def test_axes_reach_below_zero_if_results_do(results, start):
-    axes = Figure().add_subplot()
-    axes.vlines([0, 1], *np.transpose([(min(results) * 0.01, 400_000), (max(results) * 0.5, 400_000)]))
-    if start:
-        axes.plot([start, start])
-    plots._headline_axis(axes, "y", results)
-    assert axes.get_ylim()[0] == pytest.approx(0) if start == 0 else axes.get_ylim()[0] < start
-
-
-def test_files_of_no_comparison_are_named_by_their_environment(tmp_path):
+def test_sections_are_named_by_their_folder_or_environment(tmp_path, monkeypatch):
     record(tmp_path / "own" / "a.jsonl", rows=2, cols=3)
-    (section,), _ = page_of([tmp_path / "own"], tmp_path / "page.html", values=0)
-    assert section.name == "Game2048-v0 2×3"
-    (section,), _ = page_of([tmp_path], tmp_path / "page.html", values=0)
-    assert section.name == "own"
-
-
-@pytest.mark.parametrize("path", ["games.jsonl", "./games.jsonl", "."])
-def test_files_in_the_current_folder_are_reported(tmp_path, monkeypatch, path):
-    monkeypatch.chdir(tmp_path)
-    record("games.jsonl", rows=2, cols=2)
-    (section,), _ = page_of([path], tmp_path / "page.html", values=0)
-    assert held(section) == {"2048/greedy": (4, 4)}
+    monkeypatch.chdir(tmp_path / "own")
+    for path, name in (
+        *((path, "Game2048-v0 2×3") for path in (tmp_path / "own", "a.jsonl", "./a.jsonl", ".")),
+        (tmp_path, "own"),
+    ):
+        (section,), _ = page_of([path], tmp_path / "page.html", values=0)
+        assert (section.name, held(section)) == (name, {"2048/greedy": (4, 4)})
 
 
 @pytest.mark.parametrize("kind", WRONG)
@@ -228,7 +208,7 @@ def test_no_values_and_no_games_are_numbers_too(tmp_path):
     assert all("values" not in game for game in section["players"][0]["replays"])
     for name in ("values", "replays"):
         with pytest.raises(ValueError, match=f"{name} is -1"):
-            report([tmp_path / "a.jsonl"], tmp_path / "page.html", **{name: -1})
+            page_of([tmp_path / "a.jsonl"], tmp_path / "page.html", **{name: -1})
 
 
 @pytest.mark.parametrize(
@@ -251,32 +231,31 @@ def test_paths_without_games_are_errors(tmp_path):
     (tmp_path / "broken.jsonl").write_text("nonsense\n")
     for name, message in (("nothing", "there is no"), ("empty", "no recorded game"), ("broken.jsonl", "broken")):
         with pytest.raises(ValueError, match=message):
-            report([tmp_path / name], tmp_path / "page.html")
+            page_of([tmp_path / name], tmp_path / "page.html")
     assert not (tmp_path / "page.html").exists()
 
 
 def test_a_record_that_does_not_hold_does_not_count_and_is_not_shown(tmp_path):
-    played = record(tmp_path / "runs" / "a.jsonl", rows=2, cols=2)
-    lines = (tmp_path / "runs" / "a.jsonl").read_text().splitlines()
-    lines[1] = json.dumps(json.loads(lines[1]) | {"score": 10**9})
-    (tmp_path / "runs" / "a.jsonl").write_text("\n".join(lines) + "\n")
+    played = record(path := tmp_path / "runs" / "a.jsonl", rows=2, cols=2)
+    header, first, *others = path.read_text().splitlines()
+    first = json.dumps(json.loads(first) | {"score": 10**9})
+    path.write_text("\n".join([header, first, *others, ""]))
     (section,), (data,) = page_of([tmp_path / "runs"], tmp_path / "page.html", values=0, replays=4)
     assert held(section) == {"2048/greedy": (3, 4)}
     assert section.result.rows[0].summary.mean.value == played.scores[1:].mean()
     assert sorted(game["seed"] for game in data["players"][0]["replays"]) == [1, 2, 3]
-    (tmp_path / "runs" / "a.jsonl").write_text("\n".join(lines[:2]) + "\n")
+    path.write_text(f"{header}\n{first}\n")
     with pytest.raises(ValueError, match=r"records that do not hold: .*checksum"):
-        report([tmp_path / "runs"], tmp_path / "page.html", progress=False)
+        page_of([tmp_path / "runs"], tmp_path / "page.html")
 
 
 def test_all_pairs_of_players_hold_together(tmp_path):
     """The games that are compared also choose the best, so it is compared with chance's help."""
     for k in range(5):
         record(tmp_path / "runs" / f"{k}.jsonl", rows=2, cols=2)
-    page_of([tmp_path / "runs"], tmp_path / "page.html", values=0)
-    assert "with intervals of 99.5 %, so that those of all pairs hold together" in (  # 1 - 0.05 / 10
-        tmp_path / "page.html"
-    ).read_text(encoding="utf-8")
+    page_of([tmp_path / "runs"], page := tmp_path / "page.html", values=0)
+    words = "with intervals of 99.5 %, so that those of all pairs hold together"  # 1 - 0.05 / 10
+    assert words in page.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -287,14 +266,14 @@ def test_all_pairs_of_players_hold_together(tmp_path):
         ("    adversary: {player: 2048/greedy, rate: [0, 1]}\n", 1, {"chance", "pairs"}),
     ],
 )
-def test_labels_and_curves_of_a_suite_are_kept(tmp_path, adversary, seeds, labels):
+def test_labels_and_curves_of_a_suite_are_kept(tmp_path, command, adversary, seeds, labels):
     (tmp_path / "mine.yaml").write_text(
         "games:\n  - name: small\n    env: mergefall/Game2048-v0\n    env_kwargs: {rows: 2, cols: 2}\n    episodes: 5\n"
         f"{adversary}    players:\n      - {{player: 2048/random, label: chance}}\n"
         f"      - train: {{algorithm: ntuple, timesteps: 4000, interval: 2000, seeds: {seeds}, episodes: 5,"
         " hyperparameters: {patterns: 0123 01, threads: 1}}\n        label: pairs\n"
     )
-    main(["compare", str(tmp_path / "mine.yaml"), "--out", str(tmp_path / "out"), "--workers", "1"])
+    command("compare --workers 1 --out", tmp_path / "out", tmp_path / "mine.yaml")
     for section in page_of([tmp_path / "out"], tmp_path / "page.html", values=0)[0]:
         assert {row.label for row in section.result.rows} == labels
         (line,) = section.result.trained

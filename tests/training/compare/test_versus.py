@@ -4,7 +4,6 @@ import re
 
 import numpy as np
 import pytest
-from mergefall_training.cli import main
 from mergefall_training.compare.versus import compare_files, verdict
 from mergefall_training.play.evaluation import evaluate
 
@@ -50,7 +49,7 @@ def test_capped_games_of_tetris_have_no_difference():
     assert found.ratio.low > 1
 
 
-def test_files_are_compared_with_the_first(tmp_path, capsys):
+def test_files_are_compared_with_the_first(tmp_path, command):
     names = ["2048/random", "2048/greedy", "2048/expectimax"]
     paths = [str(tmp_path / f"{name.partition('/')[2]}.jsonl") for name in names]
     for name, path in zip(names, paths, strict=True):
@@ -58,14 +57,12 @@ def test_files_are_compared_with_the_first(tmp_path, capsys):
     found = compare_files(paths)
     assert [versus.confidence for versus in found] == [0.975, 0.975]
     assert all(versus.difference.low > 0 for versus in found)
-    main(["compare", *paths])
-    out = capsys.readouterr().out
+    out, _, _ = command("compare", *paths)
     for words in (*names, "more than", "chance of more", "mean score", "Bonferroni"):
         assert words in out
     assert "mergefall/Game2048-v0 (3×3 reward=score illegal_limit=100)" in out
     assert "2048/expectimax is better than 2048/random.\n" in out
-    main(["compare", paths[1], paths[0]])
-    assert re.search(r"-[\d.k]+ to -[\d.k]+", capsys.readouterr().out)  # an interval of negative numbers
+    assert re.search(r"-[\d.k]+ to -[\d.k]+", command("compare", paths[1], paths[0])[0])  # of negative numbers
 
 
 def test_the_verdict_follows_the_intervals():

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, read_curve, train
+from mergefall_training.learn.run import Config, train
 
 G2048, TETRIS, KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
 SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
@@ -32,11 +32,6 @@ def trained(folder, config, **how):
     """The last model of a run."""
     train(folder, config, progress=False, **how)
     return load_model(folder / "model.npz")
-
-
-def curve(folder):
-    """A run's curve without its times."""
-    return [(point.step, point.mean) for point in read_curve(folder)]
 
 
 def random_layers(*sizes):

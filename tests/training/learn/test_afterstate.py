@@ -13,7 +13,7 @@ from mergefall_baselines import make
 from mergefall_training.learn.afterstate.inputs import INPUTS, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.afterstate.player import layers_of, network_value, player
 from mergefall_training.learn.afterstate.train import Learner
-from mergefall_training.learn.run import Config, read_checkpoint, train
+from mergefall_training.learn.run import Config, train
 
 from .small_runs import random_layers
 
@@ -82,14 +82,8 @@ def test_table_of_tetris_is_what_single_environments_say(kwargs, steps):
         np.testing.assert_array_equal(table.over[rows], over[legal])
         slow = np.array([slow_inputs(board) for board in boards[legal]], np.float32)
         np.testing.assert_allclose(table.inputs[rows], slow, rtol=1e-6)
-
-
-@pytest.mark.parametrize("kwargs", RULES, ids=str)
-def test_table_of_one_action_of_each_game_has_the_rows_of_the_whole_table(kwargs):
-    envs, observations = played(kwargs, 7)
-    table = tetris_afterstates(observations, envs.rules)
     games = np.repeat(np.arange(envs.num_envs), np.diff(table.begins))
-    for action in range(envs.rules.n_actions):
+    for action in range(envs.rules.n_actions):  # the table of one action of each game
         rows, actions = table.actions == action, np.full(envs.num_envs, action)
         found = tetris_afterstates(observations, envs.rules, actions)
         np.testing.assert_array_equal(np.diff(found.begins), np.bincount(games[rows], minlength=envs.num_envs))
@@ -99,18 +93,14 @@ def test_table_of_one_action_of_each_game_has_the_rows_of_the_whole_table(kwargs
 
 @pytest.mark.parametrize("units", [(), (3,), (16, 5)])
 def test_compiled_network_is_pytorchs(units):
-    sizes = [7, *units, 1]
-    layers = [torch.nn.Linear(*size) for size in pairwise(sizes)]
-    arrays = {f"weight{i}": layer.weight.detach().numpy() for i, layer in enumerate(layers)}
-    arrays |= {f"bias{i}": layer.bias.detach().numpy() for i, layer in enumerate(layers)}
+    arrays, rows = random_layers(7, *units, 1), torch.randn(10, 7)
+    rows[:5, 3:] = 0
+    weights = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    value = rows
+    for i in range(len(units) + 1):
+        value = (value.relu() if i else value) @ weights[f"weight{i}"].T + weights[f"bias{i}"]
     network = layers_of(arrays, 7)
-    for x in torch.randn(5, 7) * torch.tensor([1, 1, 1, 0, 0, 0, 0]), torch.randn(5, 7):
-        value = x
-        for layer in layers[:-1]:
-            value = torch.relu(layer(value))
-        expected = layers[-1](value).detach().numpy()[:, 0]
-        found = [network_value(row, network) for row in x.numpy()]
-        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose([network_value(row, network) for row in rows.numpy()], value[:, 0], rtol=1e-4, atol=1e-5)
 
 
 def test_the_model_is_the_mean_of_the_networks():
@@ -120,25 +110,8 @@ def test_the_model_is_the_mean_of_the_networks():
     for _ in range(3):
         learner._fit(x, y)  # one step
         networks.append([part.detach().numpy().copy() for part in learner.layers.parameters()])
-    for i, array in enumerate(learner.arrays().values()):
-        first, second, third = (network[i] for network in networks)
+    for array, first, second, third in zip(learner.arrays().values(), *networks, strict=True):
         np.testing.assert_allclose(array, 0.75 * (0.75 * first + 0.25 * second) + 0.25 * third, rtol=1e-4, atol=1e-6)
-    twin = Learner(learner.config, "cpu")
-    twin.restore(0, learner.state())
-    np.testing.assert_array_equal(twin.arrays()["weight0"], learner.arrays()["weight0"])
-
-
-def test_a_run_begins_with_what_another_has_learnt(tmp_path):
-    train(tmp_path, config(), progress=False)
-    state = read_checkpoint(tmp_path)[1]
-    learner = Learner(config(warm_start=str(tmp_path), learning_rate=0.5), "cpu")
-    learner.begin()
-    for name, part in learner.layers.state_dict().items():
-        assert torch.equal(part, state["layers"][name])
-    assert learner.optimizer.state_dict()["state"][0]["step"] == state["optimizer"]["state"][0]["step"] > 0
-    changed = {"warm_start": str(tmp_path), "policy_kwargs": {"net_arch": [3]}}
-    with pytest.raises(ValueError, match=r"the run in .* is another one: policy_kwargs.net_arch is \[8\] there"):
-        Learner(config(**changed), "cpu").begin()
 
 
 def test_player_and_learner_think_the_same():
@@ -206,19 +179,19 @@ def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
 
 
 @pytest.mark.parametrize(
-    ("cols", "gamma", "inputs", "changed", "message"),
+    ("cols", "network", "changed", "message"),
     [
-        (7, 0.9, INPUTS, lambda arrays: arrays, "expected float32 layers from 63 inputs to one value"),
-        (6, 0.9, INPUTS, lambda arrays: dict(list(arrays.items())[:-1]), "expected float32 layers from 54"),
-        (6, 0.9, INPUTS, lambda arrays: arrays | {"bias0": arrays["bias0"].astype(float)}, "expected float32 layers"),
-        (6, float("nan"), INPUTS, lambda arrays: arrays, "gamma is nan"),
-        (6, 0.9, "pixels", lambda arrays: arrays, "inputs are 'pixels'"),
+        (7, {}, {}, "expected float32 layers from 63 inputs to one value"),
+        (6, {}, {"more": np.zeros(1)}, "expected float32 layers from 54"),
+        (6, {}, {"bias0": np.zeros(8)}, "expected float32 layers"),
+        (6, {"gamma": float("nan")}, {}, "gamma is nan"),
+        (6, {"inputs": "pixels"}, {}, "inputs are 'pixels'"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(cols, gamma, inputs, changed, message):
+def test_arrays_that_do_not_fit_are_refused(cols, network, changed, message):
     spec = {"env_id": TETRIS, "env_kwargs": config(env_kwargs={"cols": cols, "rows": 10}).env_kwargs}
     with pytest.raises(ValueError, match=message):
-        player(spec | {"network": {"gamma": gamma, "inputs": inputs}}, changed(agent(SMALL)[1]))
+        player(spec | {"network": {"gamma": 0.9, "inputs": INPUTS} | network}, agent(SMALL)[1] | changed)
 
 
 def test_a_rollout_of_fatal_placements_alone_teaches_nothing():

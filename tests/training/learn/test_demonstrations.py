@@ -8,16 +8,13 @@ import minari
 import numpy as np
 import pytest
 from mergefall_baselines import make
-from mergefall_training import cli
+from mergefall_baselines.player import chosen_by, steps
 from mergefall_training.learn import demonstrations
 from mergefall_training.learn.demonstrations import demonstrate
-
-from ...envs.tools import equal
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GAMES = [
     ("2048/random", G2048, {"rows": 3, "cols": 3, "reward": "log2"}, None),
-    ("tetris/dellacherie", TETRIS, {"cols": 5, "rows": 6, "preview": 0}, 30),
     ("tetris/bcts", TETRIS, {"cols": 5, "rows": 6, "preview": 2, "placements": "slide"}, 30),
 ]
 
@@ -29,45 +26,22 @@ def _datasets(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("player", "env_id", "kwargs", "cap"), GAMES)
 def test_a_dataset_is_what_the_gym_loop_sees(player, env_id, kwargs, cap):
-    name = demonstrate(
-        player,
-        env_id,
-        3,
-        seed=1_000_007,
-        env_kwargs=kwargs,
-        max_episode_steps=cap,
-        progress=False,
-        dataset="mine/games-v0",
-    )
-    dataset = minari.load_dataset(name)
-    assert dataset.total_episodes == 3
-    assert dataset.spec.dataset_id == "mine/games-v0"
+    given = {"env_kwargs": kwargs, "max_episode_steps": cap, "dataset": "mine/games-v0"}
+    dataset = minari.load_dataset(demonstrate(player, env_id, 3, seed=1_000_007, progress=False, **given))
+    assert (dataset.spec.dataset_id, dataset.total_episodes) == ("mine/games-v0", 3)
     metadata = json.loads(dataset.storage.metadata["mergefall"])
     assert (metadata["player"], metadata["seeds"]) == (player, [1_000_007, 1_000_009])
     env, searcher = dataset.recover_environment(), make(player).with_rules(metadata["env_kwargs"])
     assert env.spec.max_episode_steps == cap
     for seed, episode in enumerate(dataset.iterate_episodes(), start=1_000_007):
-        observation, info = env.reset(seed=seed)
-        state, time, over = searcher.start(seed), 0, False
-        while not over:
+        first, *played = steps(env, seed, chosen_by(searcher, seed))
+        for time, step in enumerate([first, *played]):
             seen = episode.observations
             part = {key: value[time] for key, value in seen.items()} if isinstance(seen, dict) else seen[time]
-            assert equal(plain(part), plain(observation))
-            assert episode.infos["action_mask"][time].tolist() == info["action_mask"].tolist()
-            action, state = searcher.predict(observation, state)
-            assert episode.actions[time] == action
-            observation, reward, terminated, truncated, info = env.step(int(action))
-            assert episode.rewards[time] == reward
-            assert (episode.terminations[time], episode.truncations[time]) == (terminated, truncated)
-            time, over = time + 1, terminated or truncated
-        assert time == len(episode.actions)
-
-
-def plain(observation):
-    """An observation without its scalars' types, which a file does not keep."""
-    if isinstance(observation, dict):
-        return {key: np.asarray(value).tolist() for key, value in sorted(observation.items())}
-    return observation
+            np.testing.assert_equal(part, step.observation)
+            assert episode.infos["action_mask"][time].tolist() == step.info["action_mask"].tolist()
+        found = zip(episode.actions, episode.rewards, episode.terminations, episode.truncations, strict=True)
+        assert [*found] == [(step.action, step.reward, step.terminated, step.truncated) for step in played]
 
 
 def test_a_run_that_is_stopped_does_not_block_the_name(monkeypatch, tmp_path):
@@ -96,10 +70,9 @@ def test_names_that_cannot_be_had():
             demonstrate("2048/greedy", G2048, 1, dataset=name, progress=False)
 
 
-def test_the_command(capsys):
-    size = ["--env-option", "cols=4", "--env-option", "rows=4"]
-    cli.main(["demonstrate", "tetris/bcts", *size, "--episodes", "2", "--workers", "1"])
-    folder, _, load = capsys.readouterr().out.partition(": load it by ")
+def test_the_command(command):
+    size = "--env-option cols=4 --env-option rows=4"
+    folder, _, load = command(f"demonstrate tetris/bcts {size} --episodes 2 --workers 1")[0].partition(": load it by ")
     assert Path(folder).is_dir()
     assert load == "minari.load_dataset('mergefall/Tetris/tetris-bcts-v0')\n"
     assert minari.load_dataset("mergefall/Tetris/tetris-bcts-v0").total_episodes == 2

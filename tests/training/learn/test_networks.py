@@ -12,6 +12,8 @@ from mergefall.tetris.keys import game, routes
 from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.pieces import WIDTHS
 from mergefall.tetris.srs import SHAPES
+from mergefall_baselines.player import steps
+from mergefall_training.learn.sb3.lines import DIFFERENCES, canonical, neighbours, table_of
 from mergefall_training.learn.sb3.networks import (
     EXTRACTORS,
     FAR,
@@ -69,8 +71,7 @@ def test_a_network_of_the_observation_sees_numbers_from_0_to_1(env_id, algorithm
 def test_residual_blocks_add_to_what_they_get():
     space, sizes = gym.spaces.Box(0, 17, (4, 4), np.uint8), {"channels": 3, "hidden": 8, "features_dim": 4}
     torch.manual_seed(0)
-    plain = RanksAfterstates(space, **sizes)
-    deep = RanksAfterstates(space, **sizes, blocks=2)
+    plain, deep = RanksAfterstates(space, **sizes), RanksAfterstates(space, **sizes, blocks=2)
     deep.load_state_dict(plain.state_dict(), strict=False)
     boards = torch.tensor(np.random.default_rng(0).integers(0, 12, (20, 4, 4)))
     assert not torch.allclose(deep(boards), plain(boards))
@@ -78,23 +79,19 @@ def test_residual_blocks_add_to_what_they_get():
         for parameter in block[-1].parameters():
             torch.nn.init.zeros_(parameter)
     torch.testing.assert_close(deep(boards), plain(boards))
-    deep(boards).sum().backward()
-    assert all(block[-1].weight.grad.any() for block in deep.blocks)
 
 
 @pytest.mark.parametrize("game", GAMES)
 def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(game):
     policy, env = policy_of("dqn", game)
-    observation, info = env.reset(seed=3)
-    illegal_seen = 0
-    for _ in range(12):
-        legal = info["action_mask"].astype(bool)
-        for values in values_of(policy, observation):
-            assert len(set(values[legal])) > 1
-            assert values[~legal] == pytest.approx(values[legal].min() - 1)
-        illegal_seen += (~legal).sum()
-        observation, *_, info = env.step(int(np.flatnonzero(legal)[0]))
-    assert illegal_seen > 0
+    seen = []
+    for step in steps(env, 3, lambda step: np.flatnonzero(step.info["action_mask"])[0] if len(seen) < 12 else None):
+        legal = step.info["action_mask"].astype(bool)
+        (values,) = values_of(policy, step.observation)
+        assert len(set(values[legal])) > 1
+        assert values[~legal] == pytest.approx(values[legal].min() - 1)
+        seen.append((~legal).sum())
+    assert sum(seen) > 0
 
 
 def test_a_board_without_a_legal_move_has_finite_values():
@@ -111,27 +108,16 @@ def test_illegal_placements_are_all_alike_to_a_policy():
     assert np.ptp(values[~legal]) < 1e-6 < 1e-4 < np.ptp(values[legal])
 
 
-def test_an_action_is_worth_what_its_afterstate_is():
-    """A 2 over a 4 slide down to the same two cells, wherever they stood."""
-    policy, _ = policy_of("dqn", "2048")
-    boards = np.zeros((2, 4, 4), dtype=np.uint8)
-    boards[0, 0:2, 1] = boards[1, 1:3, 1] = [1, 2]
-    one, other = (values_of(policy, board) for board in boards)
-    assert one[:, 2] == pytest.approx(other[:, 2], abs=1e-5)
-    assert np.abs(one[:, [1, 3]] - other[:, [1, 3]]).max() > 1e-4
-
-
 @pytest.mark.parametrize("algorithm", POLICIES)
 @pytest.mark.parametrize(
     ("image", "actions"), [(np.fliplr, [0, 3, 2, 1]), (np.flipud, [2, 1, 0, 3]), (np.transpose, [3, 2, 1, 0])]
 )
 def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, actions):
     policy, env = policy_of(algorithm, "2048")
-    observation, info = env.reset(seed=3)
-    for _ in range(12):
-        one, other = (values_of(policy, board) for board in (observation, np.ascontiguousarray(image(observation))))
+    for step in steps(env, 3, lambda step: np.flatnonzero(step.info["action_mask"])[-1]):
+        boards = step.observation, np.ascontiguousarray(image(step.observation))
+        one, other = (values_of(policy, board) for board in boards)
         assert one == pytest.approx(other[:, actions], abs=1e-5)
-        observation, *_, info = env.step(int(np.flatnonzero(info["action_mask"])[-1]))
 
 
 @pytest.mark.parametrize("algorithm", POLICIES)
@@ -213,3 +199,49 @@ def test_the_most_probable_keys_bring_the_piece_to_the_best_placement(piece, key
         observation, *_, info = env.step(int(log_probs.argmax()))
         pressed += 1
     assert (pressed, observation["board"][:, -1].sum()) == (keys, {"I": 4, "T": 3, "O": 2}[piece])
+
+
+# -- the first layer of 2048's -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (2, 3), (5, 6)])
+def test_lines_by_a_kernel_are_those_of_matrix_products_and_so_are_their_gradients(rows, cols):
+    extractor = RanksAfterstates(gym.spaces.Box(0, 17, (rows, cols), np.uint8), 9, 4)
+    rng, parameters = np.random.default_rng(rows * cols), [*extractor.across.parameters(), *extractor.down.parameters()]
+    boards = rng.integers(0, extractor.ranks, (37, rows, cols)).astype(np.uint8)
+    boards[rng.random(boards.shape) < 0.3] = 0
+    found = extractor._lines(boards, torch.device("cpu"))
+    across, down = (table_of(layer, 9) for layer in (extractor.across, extractor.down))
+    ranks = torch.from_numpy(boards).int()
+    expected = torch.cat([extractor._products(ranks, across), extractor._products(ranks.transpose(1, 2), down)], dim=1)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
+    above = torch.randn(found.shape)
+    ours, theirs = (torch.autograd.grad(lines, parameters, above) for lines in (found, expected))
+    torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_kinds_of_neighbours():
+    kinds = neighbours(18)
+    assert kinds.shape == (18, 18)
+    assert set(kinds.ravel()) == set(range(DIFFERENCES))
+    equal = {int(kinds[rank, rank]) for rank in range(1, 18)}
+    assert len(equal) == 1  # whatever their rank, two equal tiles look the same
+    assert equal.isdisjoint(kinds[~np.eye(18, dtype=bool)])
+
+
+def test_ranks_that_no_game_has_count_as_the_highest():
+    extractor = RanksAfterstates(gym.spaces.Box(0, 7, (2, 3), np.uint8), 5, 4, 3)
+    boards = torch.tensor([[7, 1, 2], [3, 4, 5]]).repeat(3, 1, 1)
+    boards[1:, 0, 0] = torch.tensor([9, 61])
+    highest, *others = extractor(boards)
+    torch.testing.assert_close(others, [highest] * 2)
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (2, 3), (3, 2), (1, 4), (3, 3)])
+def test_symmetric_boards_have_one_canonical_image(shape):
+    boards = np.random.default_rng(0).integers(0, 4, (200, *shape)).astype(np.uint8)
+    for board, found in zip(boards, canonical(boards), strict=True):
+        turned = [np.rot90(board, k) for k in range(4)]
+        images = [image for one in turned for image in (one, np.fliplr(one)) if image.shape == shape]
+        assert found.tolist() == max(image.tolist() for image in images)
+        assert (canonical(np.array(images)) == found).all()

@@ -14,12 +14,11 @@ from mergefall_baselines import make
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.ntuple import ntuple
 from mergefall_training import evaluate
-from mergefall_training.cli import main
 from mergefall_training.learn.ntuple import train as ntuple_train
 from mergefall_training.learn.ntuple.kernels import GAMES, STREAM, Arrays, game_kernel
 from mergefall_training.learn.ntuple.player import network_of, prune
 from mergefall_training.learn.ntuple.train import Learner
-from mergefall_training.learn.run import Config, read_checkpoint, train
+from mergefall_training.learn.run import Config, train
 
 from ...baselines.game2048.reference_network import ReferenceNetwork
 
@@ -112,15 +111,6 @@ def test_the_optimum_on_2x2_is_reached_and_not_passed():
     assert 66.964149 * 0.97 < np.mean(found) < 66.964149 + 4 * error
 
 
-@pytest.mark.slow
-def test_2x3_comes_within_one_percent_of_the_optimum():
-    asked = config("012345", 2, 3, timesteps=100_000_000, interval=100_000_000, learning_rate=0.1, optimism=600.0)
-    asked.hyperparameters.update(coherence=0.7, coherence_rate=0.1)
-    found = scores(learnt(asked), 40_000)
-    error = np.std(found) / len(found) ** 0.5
-    assert 480.258272 * 0.99 - 2 * error < np.mean(found) < 480.258272 + 4 * error
-
-
 def test_learning_beyond_all_numbers_ends_with_an_error(tmp_path):
     """It would else play games of no move for ever; another process, for compiled loops end for no alarm."""
     code = f"""
@@ -136,31 +126,6 @@ def test_entries_start_at_their_share_of_the_optimism():
     learner = Learner(config(optimism=160.0))
     assert learner.model([[1, 2], [0, 1]]) == 160.0
     assert np.unique(learner.model.weights).tolist() == [10.0]
-
-
-def test_a_run_begins_with_what_another_knows(tmp_path):
-    train(tmp_path / "first", config(coherence=1.0), progress=False)
-    first, second = Learner(config()), Learner(config(coherence=1.0, warm_start=str(tmp_path / "first")))
-    first.restore(*read_checkpoint(tmp_path / "first")[:2])
-    second.begin()
-    assert np.array_equal(second.model.weights, first.model.weights)
-    assert np.array_equal(second.coherence, first.coherence)
-    second.learn()
-    assert not np.array_equal(second.model.weights, first.model.weights)
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"patterns": "0123"}, "warm_start: the run in .* is another one: patterns is '0123 01' there, '0123' here"),
-        ({"optimism": 8.0}, "optimism is 0.0 there, 8.0 here"),
-    ],
-)
-def test_a_run_begins_with_no_network_of_another_kind(tmp_path, changed, message):
-    first = str(tmp_path / "first")
-    train(first, config(timesteps=100), progress=False)
-    with pytest.raises(ValueError, match=message):
-        train(tmp_path / "second", config(warm_start=first, **changed), progress=False)
 
 
 def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
@@ -203,14 +168,14 @@ def test_a_run_is_a_player_that_searches_if_told(tmp_path):
     assert evaluate(agent, GAME, 20, env_kwargs=kwargs, workers=1).summary().mean.value > 45
 
 
-def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_path, capsys):
+def test_a_network_is_packed_without_the_entries_that_were_adjusted_least(tmp_path, command):
     folder, file = str(tmp_path / "run"), tmp_path / "small.npz"
     train(folder, config(coherence=1.0), progress=False)
-    main(["export", folder, str(file), "--bits", "32", "--entries", "20"])
+    printed, _, _ = command("export --bits 32 --entries 20", folder, file)
     whole, (small, _) = network_of(folder), TupleNetwork.load(file)
     kept = small.weights != 0
     assert 20 <= kept.sum() < 40  # mirror images were adjusted as much
-    assert f"{file}: {kept.sum()} entries" in capsys.readouterr().out
+    assert f"{file}: {kept.sum()} entries" in printed
     assert np.array_equal(small.weights[kept], whole.weights[kept])
     assert whole([[0, 1], [0, 0]]) == small([[0, 1], [0, 0]])  # what every game comes to
     assert np.count_nonzero(whole.weights) > 100

@@ -7,7 +7,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall_baselines import make
-from mergefall_training.cli import main
 from mergefall_training.play.advice import Adviser
 
 BOARD = "2 2 4 8/. . 16 2/. . . 4/. . . 2"
@@ -25,20 +24,19 @@ def test_values_are_the_players_best_first():
     assert choices[0].action == player.act(observation)
 
 
-@pytest.mark.parametrize("following", [[], ["S"], ["S", "Z"]])
-@pytest.mark.parametrize("placements", ["drop", "slide"])
+@pytest.mark.parametrize(
+    ("following", "placements"), [([], "drop"), (["S"], "slide"), (["S", "Z"], "slide"), (["S", "Z"], "drop")]
+)
 def test_tetris_names_the_placements(following, placements):
     player, kwargs = make("tetris/bcts"), {"placements": placements}
     choices = Adviser(player, "mergefall/Tetris-v0", kwargs).choices(f"{FIELD} T {' '.join(following)}")
     env = gym.make("mergefall/Tetris-v0", cols=6, rows=5, preview=len(following), **kwargs)
     start = {"board": FIELD.strip(), "piece": "T"} | ({"queue": following} if following else {})
     observation, info = env.reset(options=start)
-    assert sorted(choice.action for choice in choices) == np.flatnonzero(info["action_mask"]).tolist()
+    actions = {choice.name: choice.action for choice in choices}
+    assert sorted(actions.values()) == np.flatnonzero(info["action_mask"]).tolist()
     assert choices[0].action == player.act(observation)
-    names = [choice.name for choice in choices]
-    assert len(set(names)) == len(names)
-    turned = next(choice for choice in choices if choice.name == "column 1, turned 180°")
-    assert turned.action == 2 * 6 + 1
+    assert actions["column 1, turned 180°"] == 2 * 6 + 1
 
 
 def test_a_lost_board_has_no_choices_and_a_fatal_placement_is_worth_nothing():
@@ -49,19 +47,15 @@ def test_a_lost_board_has_no_choices_and_a_fatal_placement_is_worth_nothing():
     assert np.isfinite(values["column 2"])
 
 
-def test_the_command_answers_each_line(capsys, monkeypatch):
+def test_the_command_answers_each_line(command, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO(f"{BOARD}\n\n2 4/4 2\n"))
-    main(["advise", "2048/greedy"])
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2
-    assert lines[0].startswith("right 4; left 4;")
-    assert lines[1] == "no legal action"
+    first, second = command("advise 2048/greedy")[0].splitlines()
+    assert first.startswith("right 4; left 4;")
+    assert second == "no legal action"
     typed = ["2,2,0\n0,0,8\n0,0,0", "[[2, 2, 0], [0, 0, 8], [0, 0, 0]]", "2 2 ./. . 8/. . ."]
-    main(["advise", "2048/greedy", *typed])
-    assert len(set(capsys.readouterr().out.splitlines())) == 1
+    assert len(set(command("advise 2048/greedy", *typed)[0].splitlines())) == 1
     monkeypatch.setattr("sys.stdin", io.StringIO("##../##../##../##.. O\n"))
-    main(["advise", "tetris/bcts", "--json"])
-    answer = json.loads(capsys.readouterr().out)
+    answer = json.loads(command("advise tetris/bcts --json")[0])
     assert answer["position"] == "##../##../##../##.. O"
     assert answer["actions"][0]["name"] == "column 2"
     assert answer["actions"][-1]["value"] is None

@@ -22,7 +22,15 @@ from mergefall_training.compare.comparison import print_result
 from mergefall_training.compare.results import ContestResult, Row
 from mergefall_training.play import workers
 from mergefall_training.play.evaluation import Evaluation, evaluate
-from mergefall_training.play.records import Game2048Episode, RecordFile, VersusEpisode, actions_of, read_records
+from mergefall_training.play.records import (
+    Game2048Episode,
+    Header,
+    RecordFile,
+    TetrisEpisode,
+    VersusEpisode,
+    actions_of,
+    read_records,
+)
 from mergefall_training.play.statistics import short, wilson
 from mergefall_training.play.workers import process_pool
 
@@ -242,11 +250,8 @@ print(len(found.episodes), "games")
             "another run: env_kwargs.rows is 2 there, 3 here; env_kwargs.cols is 3 there, 2 here. Choose",
         ),
         ({"max_episode_steps": 7}, "max_episode_steps is None there, 7 here"),
-        ({"adversary": {"player": "2048/greedy", "rate": 0.3}}, "adversary is None there"),
-        (
-            {"player": make("2048/random", rows=2)},
-            "options.rows is missing there, 2 here",
-        ),
+        ({"adversary": {"player": "2048/greedy", "rate": 0.3}}, "adversary is None there, {'player': "),
+        ({"player": make("2048/random", rows=2)}, "options.rows is missing there, 2 here"),
     ],
 )
 def test_another_run_is_refused_and_the_difference_named(tmp_path, change, difference):
@@ -341,14 +346,27 @@ def test_the_time_of_a_match_is_that_of_the_players_own_decisions(monkeypatch, s
     assert (found.ms_per_move > 45) == (slow is KeysPlayer)
 
 
+def about(env_id=ENV, cap=None, **kwargs):
+    return Header(player="x", options={}, package="0", env_id=env_id, env_kwargs=kwargs, max_episode_steps=cap)
+
+
+def test_the_mean_of_capped_games_is_all_lines_over_deaths():
+    ends = [(90, True)] * 10 + [(550, False)] * 2  # lines, and whether the game ended by itself
+    games = [TetrisEpisode(seed, 0, 9, ended, 0.018, lines, 4) for seed, (lines, ended) in enumerate(ends)]
+    summary = Evaluation(about("mergefall/Tetris-v0", 9), games).summary()
+    assert (summary.deaths, summary.capped, summary.mean.value) == (10, 2, 200)
+    # 10 deaths came of 4.795 to 18.390 expected ones (published limits).
+    assert (summary.mean.low, summary.mean.high) == pytest.approx((2000 / 18.390, 2000 / 4.795), rel=1e-4)
+    assert summary.median is summary.iqm is None
+
+
 def test_the_summary_of_matches_counts_wins_draws_and_losses():
-    header = play(1, KEYED, VERSUS, env_kwargs=MATCH, max_episode_steps=20).header
     figures = [(1, 10, 6, 300), (1, 30, 15, 900), (0, 20, 0, 600), (-1, 20, 3, 600)]  # won, pieces, attack, keys
     episodes = [
         VersusEpisode(i, 0, keys, won != 0, 0.001 * keys, 0, pieces, attack, won)
         for i, (won, pieces, attack, keys) in enumerate(figures)
     ]
-    evaluation = Evaluation(header, episodes)
+    evaluation = Evaluation(about(VERSUS, 20, **MATCH), episodes)
     summary = evaluation.summary()
     assert (evaluation.headline, summary.mean, summary.median, summary.iqm) == ("won", wilson(2.5, 4), None, None)
     assert summary.outcomes == {"wins": wilson(2, 4), "draws": wilson(1, 4), "losses": wilson(1, 4)}
@@ -371,10 +389,9 @@ def test_games_by_keys_have_rates_and_keys_are_not_called_pieces(capsys):
 
 
 def test_the_summary_is_what_the_episodes_say():
-    header = play(1).header
-    figures = [(100, 10, 64), (200, 20, 64), (300, 30, 128), (1000, 40, 256)]
+    figures = [(100, 10, 64), (200, 20, 64), (300, 30, 128), (1000, 40, 256)]  # score, moves, largest tile
     episodes = [Game2048Episode(i, s, n, True, 0.001 * n, t) for i, (s, n, t) in enumerate(figures)]
-    summary = Evaluation(header, episodes).summary()
+    summary = Evaluation(about(), episodes).summary()
     assert (summary.mean.value, summary.median.value, summary.iqm.value) == (400, 250, 250)
     assert summary.mean.low < 400 < summary.mean.high
     shares = {tile: rate.value for tile, rate in summary.tiles.items()}

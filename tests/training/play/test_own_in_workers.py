@@ -7,7 +7,7 @@ import sys
 import numba
 import numpy as np
 import pytest
-from mergefall.game2048 import HEURISTICS, register_heuristic
+from mergefall.game2048 import register_heuristic
 from mergefall.imports import name_of
 from mergefall_baselines import Player, make, register, registry
 from mergefall_training.play.evaluation import Evaluation, evaluate
@@ -18,46 +18,36 @@ from mergefall_training.play.workers import process_pool
 ENV = "mergefall/Game2048-v0", 3, 0, {"goal": 16}
 
 
-@pytest.fixture(scope="module")
-def pool():
-    with process_pool(2) as workers:
-        yield workers
+WEIGHT = np.arange(16).reshape(4, 4)
+
+
+class Own(Player):
+    def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
+        return np.array(np.flatnonzero(action_masks)[-1]), state
 
 
 @pytest.fixture
-def own_heuristic():
-    register_heuristic("own", lambda board: (board * np.arange(16).reshape(4, 4)).sum())
-    yield "own"
-    del HEURISTICS["own"]
-
-
-@pytest.fixture
-def own_player():
-    class Own(Player):
-        def predict(self, observation, state=None, episode_start=None, deterministic=True, action_masks=None):
-            return np.array(np.flatnonzero(action_masks)[-1]), state
-
+def own(registered, monkeypatch):
+    register_heuristic("own", own_board_value)
+    monkeypatch.setattr(registry, "_FACTORIES", dict(registry._FACTORIES))
     register("2048/own", Own)
-    yield "2048/own"
-    del registry._FACTORIES["2048/own"]
 
 
-def test_workers_get_functions_and_what_was_registered(pool, own_heuristic, own_player):
-    weight = np.arange(16).reshape(4, 4)
-
-    @numba.njit
-    def compiled(board):
-        return (board * weight).sum()
-
-    made = [make("2048/greedy", heuristic=h) for h in (own_heuristic, lambda board: (board * weight).sum(), compiled)]
-    games = [evaluate(player, *ENV, executor=pool, progress=False).scores.tolist() for player in made]
-    assert games[0] == games[1] == games[2]
-    assert games[0] == evaluate(made[0], *ENV, workers=1, progress=False).scores.tolist()
-    found = evaluate(own_player, *ENV, executor=pool, progress=False).scores.tolist()
-    assert found == evaluate(own_player, *ENV, workers=1, progress=False).scores.tolist() != games[0]
+def own_board_value(board):
+    return (board * WEIGHT).sum()
 
 
-def test_a_file_of_records_names_its_functions(tmp_path, own_heuristic):
+def test_workers_get_functions_and_what_was_registered(own):
+    functions = "own", lambda board: (board * WEIGHT).sum(), numba.njit(lambda board: (board * WEIGHT).sum())
+    players = [make("2048/greedy", heuristic=function) for function in functions]
+    with process_pool(2) as pool:
+        games = [evaluate(one, *ENV, executor=pool, progress=False).results.tolist() for one in (*players, "2048/own")]
+    here = [evaluate(one, *ENV, workers=1, progress=False).results.tolist() for one in (players[0], "2048/own")]
+    assert games == [here[0]] * 3 + [here[1]]
+    assert here[0] != here[1]
+
+
+def test_a_file_of_records_names_its_functions(tmp_path, own):
     path = tmp_path / "games.jsonl"
     found = evaluate(make("2048/greedy", heuristic="own"), *ENV, workers=1, out=path, progress=False)
     assert Show.recorded(path, 0).header.options == {"heuristic": "own"}
@@ -100,17 +90,10 @@ def test_changed_code_does_not_get_the_games_of_the_former(tmp_path, monkeypatch
 
 
 def test_code_and_models_have_digests(tmp_path):
-    class Local(Player):
-        pass
-
     assert code_of("2048/greedy", {"heuristic": {"name": "nneonneo"}}, make("2048/random"), np.sum) == {}
-    assert set(code_of(Local())) == {name_of(Local)}
+    assert set(code_of(Own())) == {name_of(Own)}
     assert code_of(own_board_value) == code_of(f"{__name__}:own_board_value")
     (tmp_path / "model.npz").write_bytes(b"one")
     (one,) = code_of({"network": str(tmp_path / "model.npz")}).values()
     (tmp_path / "model.npz").write_bytes(b"other")
     assert code_of({"network": str(tmp_path / "model.npz")}) != {str(tmp_path / "model.npz"): one}
-
-
-def own_board_value(board):
-    return board.sum()

@@ -1,13 +1,11 @@
 """Recorded games are played again: whatever is altered in a record or a file is found."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mergefall_training.cli import main
 from mergefall_training.play import records as actions_module
 from mergefall_training.play import verify as verify_module
 from mergefall_training.play.evaluation import evaluate
@@ -24,6 +22,7 @@ def by_keys(observation):
 
 GAMES = {
     "2048": ("2048/greedy", "mergefall/Game2048-v0", {"rows": 3, "cols": 3}, None),
+    "2048-adversary": ("2048/greedy", "mergefall/Game2048-v0", {"rows": 3, "cols": 3}, None, "foe"),
     "2048-goal": ("2048/greedy", "mergefall/Game2048-v0", {"goal": 64}, None),
     "2048-capped": ("2048/random", "mergefall/Game2048-v0", {}, 60),
     "tetris": ("tetris/bcts", "mergefall/Tetris-v0", {"cols": 5, "rows": 6}, None),
@@ -33,11 +32,14 @@ GAMES = {
 }
 
 
-def record(folder, name, count=5, **how):
-    player, env, kwargs, cap = GAMES[name]
+FOE = {"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5}
+
+
+def record(folder, name, count=5):
+    player, env, kwargs, cap, *foe = GAMES[name]
     path = folder / f"{name}.jsonl"
-    how = {"workers": 1, "progress": False} | how
-    evaluate(player, env, count, 3, kwargs, out=path, max_episode_steps=cap, **how)
+    how = {"max_episode_steps": cap, "adversary": FOE if foe else None}
+    evaluate(player, env, count, 3, kwargs, 1, path, progress=False, **how)
     return path
 
 
@@ -55,14 +57,6 @@ def test_games_as_they_were_played_hold(tmp_path, name):
     assert problems(path) == [""] * 5
 
 
-def test_games_against_an_adversary_hold(tmp_path):
-    foe = {"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5}
-    path = record(tmp_path, "2048", adversary=foe)
-    assert problems(path) == [""] * 5
-    path.write_text(path.read_text().replace('"rate": 0.5', '"rate": 0.4'))
-    assert all("checksum" in problem for problem in problems(path))
-
-
 @pytest.mark.parametrize("name", ["2048", "tetris", "keys"])
 def test_every_altered_field_is_found(tmp_path, name):
     path = record(tmp_path, name)
@@ -71,35 +65,20 @@ def test_every_altered_field_is_found(tmp_path, name):
     assert content.keys() >= {"seed", "score", "length", "terminated", "seconds", "actions", "checksum"}
     for field, value in content.items():
         other = not value if isinstance(value, bool) else f"{value}A" if isinstance(value, str) else value + 1
-        altered = content | {field: other}
-        path.write_text("\n".join([*lines[:3], json.dumps(altered), *lines[4:]]) + "\n")
-        found = problems(path)
-        assert found[2], field
-        assert [found[0], found[1], found[3], found[4]] == [""] * 4
+        path.write_text("\n".join([*lines[:3], json.dumps(content | {field: other}), *lines[4:], ""]))
+        assert [not problem for problem in problems(path)] == [True, True, False, True, True], field
 
 
 @pytest.mark.parametrize("name", ["2048", "tetris", "keys"])
 def test_a_new_checksum_does_not_help(tmp_path, name):
     """All that the game decides is found by playing it again; only its time is taken as told."""
     kept = record(tmp_path, name)
-    for field, by in (
-        ("score", 4),
-        ("length", 1),
-        ("length", -1),
-        ("seed", 100),
-        *((f, 1) for f in ("lines", "attack") if f in kept.read_text()),
-    ):
-        path = shutil.copy(kept, tmp_path / "altered.jsonl")
-        change(path, 2, **{field: json.loads(kept.read_text().splitlines()[2])[field] + by})
-        assert problems(path)[1], field
-    for changed in (
-        {"terminated": False},
-        {"actions": "!"},
-        {"actions": ""},
-        {"seconds": -1.0},
-    ):
-        path = shutil.copy(kept, tmp_path / "altered.jsonl")
-        change(path, 2, **changed)
+    content = json.loads(kept.read_text().splitlines()[2])
+    steps = {"score": [4], "length": [1, -1], "seed": [100], "lines": [1], "attack": [1]}
+    altered = [{field: content[field] + by} for field in steps.keys() & content for by in steps[field]]
+    for changed in (*altered, {"terminated": False}, {"actions": "!"}, {"actions": ""}, {"seconds": -1.0}):
+        path = tmp_path / "altered.jsonl"
+        rewritten(kept, path, game=changed, line=2)
         assert problems(path)[1], changed
 
 
@@ -109,9 +88,7 @@ def test_another_action_is_found(tmp_path):
     episode = read_records(path)[1][0]
     played = actions_of(episode.actions, episode.length)
     for k in (0, 12, 24):
-        other = played.copy()
-        other[k] = (other[k] + 1) % 4
-        change(path, 1, actions=text_of(other))
+        change(path, 1, actions=text_of((played + (np.arange(len(played)) == k)) % 4))
         assert problems(path)[0]
     change(path, 1, actions=text_of(np.full(len(played), 9)))
     assert problems(path)[0] == "it holds the action 9; the highest is 3"
@@ -147,19 +124,14 @@ def test_a_file_that_is_none_is_refused(tmp_path):
         verify(path, progress=False)
 
 
-def test_the_command_tells_which_records_hold(tmp_path, capsys):
+def test_the_command_tells_which_records_hold(tmp_path, command):
     good, bad = record(tmp_path, "2048"), record(tmp_path, "tetris")
-    main(["verify", str(good)])
-    assert capsys.readouterr().out == f"{good}: 5 of 5 records hold\n"
+    assert command("verify", good)[::2] == (f"{good}: 5 of 5 records hold\n", 0)
     change(bad, 2, score=7)
-    with pytest.raises(SystemExit) as stopped:
-        main(["verify", str(good), str(bad)])
-    assert stopped.value.code == 1
-    out = capsys.readouterr().out
+    out, _, status = command("verify", good, bad)
+    assert status == 1
     assert f"{bad}: 4 of 5 records hold\n{bad}, line 3, seed 4: score is 7, played again" in out
-    with pytest.raises(SystemExit) as stopped:
-        main(["verify", str(tmp_path / "none.jsonl")])
-    assert stopped.value.code == 2
+    assert command("verify", tmp_path / "none.jsonl")[2] == 2
 
 
 @pytest.mark.parametrize(
@@ -179,15 +151,13 @@ def test_the_command_tells_which_records_hold(tmp_path, capsys):
         ({"env_kwargs": {"rows": 3, "columns": 3}}, "has no 'columns'; it has rows, cols"),
     ],
 )
-def test_a_header_of_other_types_is_refused_by_name(tmp_path, changed, said):
+def test_a_header_of_other_types_is_refused_by_name(tmp_path, command, changed, said):
     path = record(tmp_path, "2048", 2)
     header, *lines = path.read_text().splitlines()
     path.write_text("\n".join([json.dumps(json.loads(header) | changed), *lines, ""]))
     with pytest.raises(ValueError, match=rf"2048\.jsonl, line 1: .*{said}"):
         verify(path, progress=False)
-    if "env_id" not in changed:
-        with pytest.raises(SystemExit):
-            main(["watch", str(path)])
+    assert "env_id" in changed or command("watch", path)[2] == 2
 
 
 def test_shaping_has_no_part_in_a_game(tmp_path, monkeypatch):
@@ -207,18 +177,18 @@ def test_bad_lines_are_named(tmp_path):
         verify(path, progress=False)
 
 
-def test_a_torn_last_line_is_told(tmp_path, capsys):
+def test_a_torn_last_line_is_told(tmp_path, command):
     path = record(tmp_path, "2048", 4)
     path.write_bytes(path.read_bytes()[:-20])
-    assert [verdict.problem for verdict in verify(path, progress=False)][:3] == ["", "", ""]
-    with pytest.raises(SystemExit):
-        main(["verify", str(path)])
-    assert "3 of 4 records hold" in (printed := capsys.readouterr().out)
+    assert problems(path)[:3] == ["", "", ""]
+    printed, _, status = command("verify", path)
+    assert status == 1
+    assert "3 of 4 records hold" in printed
     assert "line 5: the line is torn" in printed
 
 
 def test_what_a_file_asks_for_has_a_bound_on_time(tmp_path, monkeypatch):
-    path = record(tmp_path, "2048", 1, adversary={"player": {"player": "2048/minimax", "depth": 1}, "rate": 0.5})
+    path = record(tmp_path, "2048-adversary", 1)
     path.write_text(path.read_text().replace('"depth": 1', '"depth": 40'))
     monkeypatch.setattr(
         verify_module, "checksum", lambda header, content: json.loads(path.read_text().splitlines()[1])["checksum"]
@@ -233,22 +203,22 @@ def test_what_a_file_asks_for_has_a_bound_on_time(tmp_path, monkeypatch):
 def test_a_cap_in_pieces_ends_games_at_that_piece(tmp_path, env_id):
     """Alone in the gym loop, matches side by side; the games are those without the cap, up to the piece."""
     player, kwargs = {"player": "tetris/keys", "of": "tetris/dellacherie"}, {"cols": 6, "rows": 8}
-    free, cut = (
-        evaluate(player, env_id, 4, 0, kwargs, 1, tmp_path / f"{cap}.jsonl", max_pieces=cap, progress=False)
-        for cap in (None, 6)
-    )
+
+    def played(cap, name):
+        return evaluate(player, env_id, 4, 0, kwargs, 1, tmp_path / name, max_pieces=cap, progress=False)
+
+    free, cut = played(None, "free.jsonl"), played(6, "6.jsonl")
     for whole, part in zip(free.episodes, cut.episodes, strict=True):
         assert (part.pieces, part.terminated) == ((6, False) if whole.pieces >= 6 else (whole.pieces, True))
         actions, first = (actions_of(one.actions, one.length).tolist() for one in (whole, part))
         assert first == actions[: part.length]
     summary = cut.summary()
-    assert (summary.capped, summary.stuck) == (sum(not episode.terminated for episode in cut.episodes), 0)
-    assert summary.capped
+    assert summary.capped == sum(not episode.terminated for episode in cut.episodes) > 0 == summary.stuck
     assert problems(tmp_path / "6.jsonl") == [""] * 4
     rewritten(tmp_path / "6.jsonl", tmp_path / "7.jsonl", {"max_pieces": 7})
     assert sum(map(bool, problems(tmp_path / "7.jsonl"))) == summary.capped
     with pytest.raises(ValueError, match="max_pieces is 6 there, 5 here"):
-        evaluate(player, env_id, 4, 0, kwargs, 1, tmp_path / "6.jsonl", max_pieces=5, progress=False)
+        played(5, "6.jsonl")
 
 
 def test_only_tetris_has_pieces():

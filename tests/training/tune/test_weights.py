@@ -30,18 +30,6 @@ def timeless(trials):
     return [replace(trial, seconds=0.0) for trial in trials]
 
 
-def bowl(weights):
-    """Largest, 100, at x = 12, y = −3."""
-    return 100 - (weights["x"] - 12) ** 2 - (weights["y"] + 3) ** 2
-
-
-@pytest.mark.parametrize("step", [0.25, 0.1])
-def test_a_climb_reaches_the_optimum_to_within_a_step(step):
-    (weights,) = ends(bowl, {"x": 0.0, "y": 0.0}, Climb(step=step, passes=100, slack=0))
-    assert weights["x"] == pytest.approx(12, abs=12 * step)
-    assert weights["y"] == pytest.approx(-3, abs=3 * step)
-
-
 def test_one_weight_at_a_time_up_then_down():
     tried = []
 

@@ -1,4 +1,4 @@
-"""Search players in environments: what they do where chance would have done it."""
+"""Search players in environments: what they do where chance would have done it, single, batched, and in evaluations."""
 
 import json
 from functools import partial
@@ -11,14 +11,16 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.chance import STREAM, forced
-from mergefall.game2048 import board as board2048
-from mergefall.game2048.rules import Rules as Rules2048
+from mergefall.game2048 import reference
 from mergefall.tetris import game as tetris
 from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
+from mergefall_baselines.player import chosen_by, steps
+from mergefall_training.play.evaluation import evaluate
 from mergefall_training.wrappers import adversary, wrapped
 
 from ...envs.tools import equal, play
+from ..play.test_evaluation import timeless
 
 G2048, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
 GREEDY = {"name": "2048/greedy", "heuristic": "monotone-smooth"}
@@ -26,6 +28,7 @@ TWO = {"name": "tetris/two-tetrad", "heuristic": "bcts"}
 SMALL = {"cols": 5, "rows": 5, "illegal_limit": 3}
 GAMES = [(G2048, {"rows": 3, "cols": 3, "illegal_limit": 3}, GREEDY), (TETRIS, SMALL, TWO)]
 MODES = ["NextStep", "SameStep", "Disabled"]
+each_game = pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
 
 
 def random_actions(masks, generator, illegal=0.2):
@@ -50,7 +53,7 @@ def played(env, steps=120, seed=3):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@each_game
 def test_batched_is_single_side_by_side(env_id, kwargs, player, mode):
     wrapper = partial(adversary, rate=0.6)
     one = [lambda: wrapper(gym.make(env_id, max_episode_steps=40, **kwargs), player)] * 3
@@ -58,38 +61,28 @@ def test_batched_is_single_side_by_side(env_id, kwargs, player, mode):
     assert equal(played(wrapper(native, player)), played(SyncVectorEnv(one, autoreset_mode=AutoresetMode(mode))))
 
 
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@each_game
 def test_an_adversary_that_never_picks_is_chance(env_id, kwargs, player):
     plain = gym.make_vec(env_id, num_envs=4, **kwargs)
     wrapped = adversary(gym.make_vec(env_id, num_envs=4, **kwargs), player, rate=0.0)
     assert equal(played(wrapped), played(plain))
 
 
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@each_game
 def test_at_rate_one_the_player_is_left_with_least(env_id, kwargs, player):
     """Every draw is compared with what the environment does when it is told each outcome outright."""
-    env, searcher = (
-        adversary(gym.make(env_id, **kwargs), player),
-        make(**player),
-    )
-    generator, seen = np.random.default_rng(0), 0
+    env, searcher = adversary(gym.make(env_id, **kwargs), player), make(**player)
+    generator = np.random.default_rng(0)
     observation, info = env.reset(seed=0)
-    while seen < 40:
+    for _ in range(40):
         action = int(random_actions(info["action_mask"][None], generator, illegal=0)[0])
-        boards, _, _ = env.unwrapped.afterstates()
-        state = env.unwrapped.clone_state()
+        after, state = env.unwrapped.afterstates()[0][action], env.unwrapped.clone_state()
         found, _, terminated, _, info = env.step(action)
-        if env_id == TETRIS and not terminated:
-            known = int(observation["queue"][0])
-            others = [{"board": boards[action], "piece": known, "queue": [piece]} for piece in range(7)]
-            assert found["queue"][0] == np.argmin([searcher.values(other).max() for other in others])
-            assert found["piece"] == known
-        elif env_id == G2048:
-            others = [boards[action].copy() for _ in range(2 * int((boards[action] == 0).sum()))]
-            for i, cell in enumerate(np.argwhere(boards[action] == 0).repeat(2, axis=0)):
-                others[i][tuple(cell)] = 1 + i % 2
-            assert (found == others[np.argmin([searcher.values(other).max() for other in others])]).all()
-        seen += 1
+        others = [np.array(board) for board, _ in reference.outcomes(tuple(map(tuple, after.tolist())))]
+        if env_id == TETRIS:
+            others = [{"board": after, "piece": observation["queue"][0], "queue": [piece]} for piece in range(7)]
+        if env_id == G2048 or not terminated:
+            np.testing.assert_equal(found, others[np.argmin([searcher.values(other).max() for other in others])])
         observation = found
         if terminated:
             observation, info = env.reset()
@@ -110,44 +103,45 @@ def test_a_stream_is_set_back_to_any_draw():
     assert [int(next_bits.py_func(np.array([stream_before(b)]))[1][0]) for b in bits] == bits.tolist()
 
 
-def test_every_outcome_of_2048_can_be_forced():
-    state = board2048.new_states(1, 3, 3)[0]
-    ranks = np.array([[1, 1, 0], [2, 0, 3], [4, 5, 6]], np.uint8)
-    board2048.cells_of(state, 3, 3)[:] = ranks
-    after = np.array([[2, 0, 0], [2, 3, 0], [4, 5, 6]], np.uint8)
-    outcomes = Rules2048(3, 3).chance_outcomes(after, state, board2048.LEFT)
-    assert len(outcomes.observations) == 6
-    for stream in np.random.default_rng(1).integers(0, 1 << 63, 50, dtype=np.uint64):
-        for k, wanted in enumerate(outcomes.observations):
-            state[STREAM] = forced(stream, outcomes.upper[k], outcomes.lower[k])
-            copy = state.copy()
-            board2048.step(copy, board2048.LEFT)
-            assert (board2048.cells_of(copy, 3, 3) == wanted).all()
+TETRIS_RULES = {"cols": 8, "preview": 2, "overflow": "clear_first"}
+CHANCES = [
+    (G2048, {"rows": 3, "cols": 3}),
+    *(
+        (TETRIS, TETRIS_RULES | {"pieces": pieces, "randomizer": randomizer})
+        for pieces in tetris.SETS
+        for randomizer in tetris.RANDOMIZERS
+    ),
+]
 
 
-@pytest.mark.parametrize("randomizer", tetris.RANDOMIZERS)
-@pytest.mark.parametrize("set_of_pieces", tetris.SETS)
-def test_every_piece_that_can_come_can_be_forced(set_of_pieces, randomizer):
-    env = gym.make(TETRIS, pieces=set_of_pieces, randomizer=randomizer, cols=8, preview=2, overflow="clear_first")
-    _, info = env.reset(seed=4)
+def plain(observation):
+    parts = observation if isinstance(observation, dict) else {"board": observation}
+    return {name: np.asarray(part).tolist() for name, part in parts.items()}
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), CHANCES, ids=str)
+def test_every_outcome_of_chance_can_be_forced(env_id, kwargs):
+    env = gym.make(env_id, **kwargs)
+    (_, info), streams = env.reset(seed=4), np.random.default_rng(1).integers(0, 1 << 63, 40, dtype=np.uint64)
     for step in range(12):
-        state, action = env.unwrapped.clone_state(), int(np.flatnonzero(info["action_mask"])[step % 5])
-        boards, _, _ = env.unwrapped.afterstates()
-        outcomes = env.unwrapped.rules.chance_outcomes(boards[action], state, action)
-        met = set()
-        for stream in range(40):  # by chance
-            env.unwrapped.restore_state(np.append(np.uint64(stream * 977), state[1:]))
-            met.add(int(env.step(action)[0]["queue"][-1]))
-        assert met <= set(outcomes.observations["queue"][:, -1].tolist())
-        for k, piece in enumerate(outcomes.observations["queue"][:, -1]):
-            state[STREAM] = forced(np.uint64(step), outcomes.upper[k], outcomes.lower[k])
-            env.unwrapped.restore_state(state)
+        legal, state = np.flatnonzero(info["action_mask"]), env.unwrapped.clone_state()
+        action = int(legal[step % min(5, len(legal))])
+        after = env.unwrapped.afterstates()[0][action]
+        outcomes = env.unwrapped.rules.chance_outcomes(after, state, action)
+
+        def played(stream, state=state, action=action):
+            env.unwrapped.restore_state(np.append(stream, state[1:]))
             found, _, terminated, _, info = env.step(action)
             assert not terminated
-            assert {name: np.asarray(part).tolist() for name, part in found.items()} == {
-                name: part[k].tolist() for name, part in outcomes.observations.items()
-            }
-            assert found["queue"][-1] == piece
+            return plain(found), info
+
+        parts = plain(outcomes.observations)
+        wanted = [dict(zip(parts, one, strict=True)) for one in zip(*parts.values(), strict=True)]
+        assert all(played(stream)[0] in wanted for stream in streams)  # by chance
+        for k, expected in enumerate(wanted):
+            for stream in streams[:3]:
+                found, info = played(forced(stream, outcomes.upper[k], outcomes.lower[k]))
+                assert found == expected
 
 
 def test_what_makes_no_sense_is_refused():
@@ -165,7 +159,7 @@ def test_what_makes_no_sense_is_refused():
             make_it()
 
 
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@each_game
 def test_made_again_from_the_spec(env_id, kwargs, player):
     """The spec records a player by its name and options, even if it was given as a `Player`."""
     env = adversary(gym.make(env_id, **kwargs), make(**player), rate=0.5)
@@ -175,7 +169,7 @@ def test_made_again_from_the_spec(env_id, kwargs, player):
 
 
 @pytest.mark.filterwarnings("ignore:.*different from the unwrapped version")
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@each_game
 def test_gymnasiums_checker(env_id, kwargs, player):
     check_env(adversary(gym.make(env_id, **kwargs).unwrapped, player), skip_render_check=True)
 
@@ -187,7 +181,7 @@ def test_illegal_actions_are_replaced_in_training_environments_too():
 
 
 @pytest.mark.parametrize("mode", MODES[:2])
-@pytest.mark.parametrize(("env_id", "kwargs", "player"), GAMES)
+@each_game
 def test_what_is_cloned_goes_on_the_same(env_id, kwargs, player, mode):
     def made():
         return adversary(gym.make_vec(env_id, num_envs=3, autoreset_mode=mode, **kwargs), player, rate=0.5)
@@ -203,3 +197,64 @@ def test_what_is_cloned_goes_on_the_same(env_id, kwargs, player, mode):
         ours, theirs = env.step(actions), other.step(actions)
         assert equal(ours, theirs)
         infos = ours[4]
+
+
+# -- evaluations against the adversary ---------------------------------------------------------------------------------
+
+
+MINIMIZER = {"player": "2048/minimax", "depth": 1}
+MATCHES = [
+    (G2048, {"rows": 3, "cols": 3}, "2048/greedy", MINIMIZER),
+    (TETRIS, {"cols": 6, "rows": 6, "preview": 0}, "tetris/bcts", "tetris/greedy"),
+    (TETRIS, {"cols": 6, "rows": 6}, "tetris/two-tetrad", {"player": "tetris/two-tetrad", "heuristic": "bcts"}),
+]
+
+
+def games(player="2048/greedy", episodes=6, rate=0.3, env_id=G2048, kwargs=MATCHES[0][1], against=MINIMIZER, **options):
+    given = None if rate is None else {"player": against, "rate": rate}
+    given = {"env_kwargs": kwargs, "workers": 1, "progress": False, "adversary": given, **options}
+    return evaluate(player, env_id, episodes, **given)
+
+
+def side_by_side(name):
+    """The player, as one that decides for many games in little more time than for one."""
+    player = make(name)
+    player.batched = True
+    return player
+
+
+@pytest.mark.parametrize(("env_id", "kwargs", "name", "against"), MATCHES)
+@pytest.mark.parametrize("made", [make, side_by_side])
+def test_at_rate_zero_it_is_the_plain_evaluation(env_id, kwargs, name, against, made):
+    options = {"env_id": env_id, "kwargs": kwargs, "against": against, "max_episode_steps": 100}
+    ours, plain = (games(made(name), rate=rate, **options) for rate in (0, None))
+    assert timeless(ours.episodes) == timeless(plain.episodes)
+    assert ours.header == plain.header
+    assert ours.header.adversary is None
+
+
+@pytest.mark.parametrize("rate", [0.4, 1])
+@pytest.mark.parametrize(("env_id", "kwargs", "name", "against"), MATCHES)
+def test_games_are_those_of_the_wrapped_environment_single_or_batched(env_id, kwargs, name, against, rate):
+    options = {"env_id": env_id, "kwargs": kwargs, "against": against, "rate": rate, "max_episode_steps": 100}
+    single, batched = (timeless(games(made(name), **options).episodes) for made in (make, side_by_side))
+    assert single == batched
+    player, env = make(name), adversary(gym.make(env_id, max_episode_steps=100, **kwargs), against, rate)
+    for episode in single:
+        *_, last = played = [*steps(env, episode.seed, chosen_by(player, episode.seed))]
+        assert (len(played) - 1, last.info["score"]) == (episode.length, episode.score)
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ({}, "expected a 'player', perhaps with a 'rate'"),
+        ({"player": {"depth": 1}}, "expected a Player, a player's name, a mapping of player and options"),
+        ({"player": {"player": "2048/minimax", "deepness": 1}}, "deepness"),
+        ("2048/minimax", "adversary is '2048/minimax'"),
+    ],
+)
+def test_bad_input_is_named(tmp_path, given, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        games(adversary=given, out=tmp_path / "games.jsonl")
+    assert not list(tmp_path.iterdir())
