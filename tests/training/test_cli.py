@@ -13,7 +13,7 @@ import pytest
 from mergefall_training.cli import main
 from mergefall_training.play.evaluation import evaluate
 from mergefall_training.play.records import RecordFile, read_records
-from mergefall_training.play.watching import Show, _posix_keys
+from mergefall_training.play.watching import _posix_keys, together
 from mergefall_training.progress import progress_bar
 
 from tests.training.terminals import in_terminal
@@ -114,13 +114,11 @@ def test_watch_shows_the_game_of_the_seed(command, tmp_path):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_a_film_that_is_broken_off_leaves_no_file(command, tmp_path, monkeypatch, error):
-    moves = Show.moves
-
-    def broken(self, env):
-        yield from islice(moves(self, env), 3)
+    def broken(*games):
+        yield from islice(together(*games), 3)
         raise error
 
-    monkeypatch.setattr(Show, "moves", broken)
+    monkeypatch.setattr("mergefall_training.play.watching.together", broken)
     with suppress(error):
         assert command("watch 2048/random --video", tmp_path / "game.mp4")[2]
     assert not list(tmp_path.iterdir())

@@ -9,7 +9,7 @@ import io
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, wraps
 from pathlib import Path
@@ -232,19 +232,17 @@ def evaluate(
             folder belongs to.
     """
     from mergefall_training.compare.comparison import print_result
-    from mergefall_training.compare.figures import figure_file, write_figures
     from mergefall_training.compare.results import ContestResult, Row
     from mergefall_training.play.evaluation import evaluate
 
-    file = figure and figure_file(figure)
+    write = _writer(figure)
     player = who.make_player()
     evaluation = evaluate(player, who.match(adversary), episodes, seed, workers=workers, out=out, executor=executor)
     evaluation = replace(evaluation, by=headline or "")
     row = Row(evaluation.header.title, evaluation, player.batched and executor != "ray")
     result = ContestResult(row.label, [row])
     print_result(result)
-    if figure and file:
-        say(f"written to {file}: {', '.join(write_figures(file, figure, [result], _measuring()))}")
+    write([result])
 
 
 def compare(
@@ -275,15 +273,12 @@ def compare(
         compare_files(suite)
         return
     from mergefall_training.compare import comparison
-    from mergefall_training.compare.figures import figure_file, write_figures
 
-    file = figure and figure_file(figure)
+    write = _writer(figure)
     if len(suite) != 1:
         raise ValueError(f"{len(suite)} suites were named; expected one, or files of episodes (.jsonl)")
     out = out or Path("results", Path(suite[0]).stem)
-    results = comparison.compare(suite[0], out, workers, games=game or None, executor=executor)
-    if figure and file:
-        say(f"written to {file}: {', '.join(write_figures(file, figure, results, _measuring()))}")
+    write(comparison.compare(suite[0], out, workers, games=game or None, executor=executor))
 
 
 def report(
@@ -631,15 +626,21 @@ def say(text: str, file: TextIO | None = None) -> None:
     print(printable(text), file=file)
 
 
-def _measuring() -> str:
-    """The command line as the record of a figure has it: without options that change no figure."""
-    kept, words = ["mergefall"], iter(_typed)
-    for word in words:
+def _writer(figure: str | None) -> Callable[[Sequence[Any]], None]:
+    """What writes results as records of `figure`, QUESTION/ID. Raises ValueError if there is no place for them."""
+    if figure is None:
+        return lambda results: None
+    from mergefall_training.compare.figures import figure_file, write_figures
+
+    file, kept, words = figure_file(figure), ["mergefall"], iter(_typed)
+    for word in words:  # the command line, without options that change no figure
         if word.partition("=")[0] not in ("--figure", "--out", "--workers", "--executor"):
             kept.append(word)
         elif "=" not in word:
             next(words)
-    return shlex.join(kept)
+    return lambda results: say(
+        f"written to {file}: {', '.join(write_figures(file, figure, results, shlex.join(kept)))}"
+    )
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

@@ -216,11 +216,11 @@ def differences(found: Options, asked: Options, parent: str = "") -> list[str]:
     """
     lines = []
     for key in {**found, **asked}:
-        there, here = found.get(key), asked.get(key)
+        there, here = found.get(key, ...), asked.get(key, ...)
         if isinstance(there, Mapping) and isinstance(here, Mapping):
             lines += differences(there, here, f"{parent}{key}.")
-        elif there != here or (key in found) != (key in asked):
-            there, here = (repr(side[key]) if key in side else "missing" for side in (found, asked))
+        elif there != here:
+            there, here = ("missing" if one is ... else repr(one) for one in (there, here))
             lines.append(f"{parent}{key} is {there} there, {here} here")
     return lines
 

@@ -189,11 +189,6 @@ class Show:
             raise ValueError(f"{path} has no game from seed {seed}; it has {len(episodes)} games{seeds}")
         return cls(header, record.seed, recorded(actions_of(record.actions, record.length).tolist()))
 
-    def moves(self, env: gym.Env[Any, Any]) -> Iterator[Dict]:
-        """Play the game in `env`; yields `info`, with the number of `moves`, at the start and after each move."""
-        for moves, step in enumerate(steps(env, self.seed, self.choose)):
-            yield step.info | {"moves": moves}
-
     def status(self, info: Options) -> str:
         """Title, seed and figures in one line."""
         figures = figures_of(game_of(self.header.env_id), info)
@@ -206,10 +201,14 @@ def figures_of(game: type[GameRules], info: Options) -> str:
 
 
 def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[Dict]]:
-    """Play games side by side; yields all infos at the start and after each move, until all games are over."""
-    infos: Sequence[Dict] = ()
-    for step in zip_longest(*(show.moves(env) for show, env in zip(shows, envs, strict=True))):
-        infos = [info or last for info, last in zip(step, infos or step, strict=True)]
+    """Play games side by side; yields all infos at the start and after each move, until all games are over.
+
+    Each info has the number of `moves` so far.
+    """
+    infos: list[Dict] = [{} for _ in shows]
+    games = (steps(env, show.seed, show.choose) for show, env in zip(shows, envs, strict=True))
+    for moves, step in enumerate(zip_longest(*games)):
+        infos = [one.info | {"moves": moves} if one else info for one, info in zip(step, infos, strict=True)]
         yield infos
 
 
