@@ -154,16 +154,19 @@ def of_environment(env_id, number):
             raise
 
 
+def needed(name):
+    """The options without which a player cannot be made."""
+    known = signature_of(name).parameters.values()
+    given = {"of": f"{name.partition('/')[0]}/greedy", "command": [sys.executable]}
+    return {one.name: given[one.name] for one in known if one.default is one.empty and one.kind != one.VAR_KEYWORD}
+
+
 @lru_cache(2)
 def asked(name, which):
     """(a player with little to search, its environment's rules, observations of five games, what it remembers)."""
     known = signature_of(name).parameters.values()
-    small = {one.name: min(one.default, 1 + which % 2) for one in known if type(one.default) is int}
-    needed = {
-        one.name: f"{name.partition('/')[0]}/greedy" for one in known if one.default is one.empty and one.kind != 4
-    }
-    env_id, fixed = environment_of(name, needed)
-    player = make(name, **small, **needed)
+    small = {one.name: min(one.default, 1 + which % 2) for one in known if type(one.default) is int} | needed(name)
+    (env_id, fixed), player = environment_of(name, needed(name)), make(name, **small)
 
     def build(kwargs):
         envs = gym.make_vec(env_id, num_envs=5, **(kwargs | fixed)).unwrapped
@@ -199,13 +202,6 @@ def of_player(name, number):
     if not refused(lambda: taken.append(player.predict(batch, **more)[0])):
         assert np.isin(taken, range(rules.n_actions)).all(), taken
         refused(lambda: player.values(batch))
-
-
-def needed(name):
-    """The options without which a player cannot be made."""
-    known = signature_of(name).parameters.values()
-    given = {"of": f"{name.partition('/')[0]}/greedy", "command": [sys.executable]}
-    return {one.name: given[one.name] for one in known if one.default is one.empty and one.kind != one.VAR_KEYWORD}
 
 
 SUBJECTS = [*ENVIRONMENTS, *(name for name in players() if home_of(name) and "command" not in needed(name))]

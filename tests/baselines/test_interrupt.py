@@ -17,15 +17,10 @@ from mergefall_baselines import make, players
 from mergefall_baselines.registry import environment_of, signature_of
 from numba.core import event
 
+from tests.fuzz import needed
+
 HUGE = 10**30
-NEEDED = {"of": "2048/greedy", "command": ["false"]}
 LONG = {"2048": "2048/minimax", "tetris": "tetris/beam"}  # what players over other players are made of
-
-
-def needed(name):
-    """The options that a player does not have by default."""
-    options = signature_of(name).parameters.items()
-    return {option: NEEDED[option] for option, one in options if one.default is one.empty and "*" not in str(one)}
 
 
 def refusal(name, option, value):

@@ -190,12 +190,11 @@ def test_copies_for_other_rules_play_by_their_own(name):
 
 
 def test_games_longer_than_what_is_kept(monkeypatch):
-    player = make("tetris/bcts")
-    whole = player.play(TETRIS, 0, None, 1000)
+    whole = make("tetris/bcts").play(TETRIS, 0, None, 400)
     monkeypatch.setattr(kernel_player, "KEPT", 300)
-    ours = player.play(TETRIS, 0, None, 1000)
+    ours = make("tetris/bcts").play(TETRIS, 0, None, 400)
     assert ours.actions.tolist() == whole.actions[:300].tolist()
-    assert (len(ours), ours.figures) == (1000, whole.figures)
+    assert (len(ours), ours.figures) == (400, whole.figures)
 
 
 def test_a_player_of_ones_own():
@@ -271,16 +270,14 @@ def test_a_board_without_a_legal_move_has_no_best_one():
 @pytest.mark.parametrize("sign", [1, pytest.param(-1, marks=pytest.mark.slow)])
 def test_the_largest_weights_make_finite_values(name, heuristic, side, sign):
     """In single precision, in single precision on wide boards with the largest tiles, and where weights multiply."""
-    heuristics = game2048.HEURISTICS if side else tetris.HEURISTICS
-    weights = heuristics[heuristic].to_json()
-    largest = {w: sign * LARGEST[heuristics[heuristic].real] for w in weights if type(weights[w]) is float}
-    player = make(name, heuristic=weights | largest, depth=2, **{} if side else {"lost": 0.0})
+    h = (game2048 if side else tetris).HEURISTICS[heuristic]
+    weights = {w: sign * LARGEST[h.real] if type(value) is float else value for w, value in h.to_json().items()}
+    player = make(name, heuristic=weights, depth=2, **{} if side else {"lost": 0.0})
+    boards, legal = observed(home_of(name), {} if side else SMALL_FIELD)
     if side:
         boards = np.random.default_rng(0).integers(0, 16 if side == 4 else 38, (10, side, side))
         legal = np.stack([game2048.legal_actions(board) for board in boards])
-        np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
-    else:
-        assert np.isfinite(player.values(observed(TETRIS, SMALL_FIELD)[0])[0]).sum() > 5
+    np.testing.assert_array_equal(np.isfinite(player.values(boards)), legal)
 
 
 def test_options_are_what_the_player_was_made_with():
@@ -419,19 +416,16 @@ EMPTY = np.zeros((20, 10), dtype=int)
         ([[1, -1], [0, 1]], "rank -1; expected"),
         (np.full((6, 6), PLAYED_RANK + 1), f"expected .* 0 to {PLAYED_RANK}"),
         (np.ones((2, 7), dtype=int), r"shape .2, 7.; expected"),
-        ({}, r"shape ..; expected"),
         ({"board": EMPTY}, "observation has board; expected board, piece"),
         ({"board": EMPTY, "piece": 0, "hold": 1}, "hold is True with preview=0"),
         ({"board": EMPTY, "piece": 0, "next": 1}, "observation has board, piece, next; expected"),
-        ({"board": EMPTY + 2, "piece": 0}, r"board\[0\]\[0\] is 2; expected 0 to 1"),
         ({"board": [[0, 1], [0]], "piece": 0}, r"board \[\[0, 1\], \[0\]\] has rows of different lengths"),
         ({"board": EMPTY, "piece": "T"}, r"piece is <U1\[1\]; expected integers"),
         ({"board": [EMPTY, EMPTY], "piece": [0, 0], "queue": [0, 0]}, r"queue is int64\[2\]; expected .* \[2, 2\]"),
-        ({"board": EMPTY, "piece": 7}, "piece is 7; expected one of 0 I, 1 O"),
     ],
 )
 def test_bad_observations_are_refused(observation, message):
-    name = "tetris/bcts" if isinstance(observation, dict) and observation else "2048/greedy"
+    name = "tetris/bcts" if isinstance(observation, dict) else "2048/greedy"
     with pytest.raises(ValueError, match=message):
         make(name).act(observation)
 

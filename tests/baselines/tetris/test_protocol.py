@@ -313,27 +313,36 @@ def test_a_bot_is_told_of_a_chain(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("command", "complaint"),
+    ("command", "options", "rules", "complaint"),
     [
-        (script(then="sys.exit(3)"), "said nothing, exit status 3; expected 'info'"),
-        (script('{"type": "error", "reason": "no"}'), "said {'type': 'error', 'reason': 'no'}, exit status 0"),
-        (script("hello"), r"said 'hello\\n', exit status 0; expected 'info'"),
-        (script(READY[0], "[1]"), r"said \[1\], exit status 0; expected 'ready'"),
-        (script("[" * 10**5), r"said '\[\["),
-        (script(*READY), r"said nothing, exit status -?\d+; expected 'suggestion' within 1 seconds"),
-        (script(*READY, then="while True: print('{}')"), "said nothing, .*expected 'suggestion'"),
-        (script(*READY, then="while True: print('x', end='')"), "said 'xxx.*expected 'suggestion'"),
-        (script(*READY, '{"type": "suggestion", "moves": 5}'), "suggests 5; expected moves, each with"),
-        (script(*READY, '{"type": "suggestion"}'), "suggests None; expected moves, each with"),
-        (script(*READY, '{"type": "suggestion", "moves": [3]}'), "suggests 3; expected moves, each with a location of"),
-        (script(*READY, suggests("X north 4 0")), "suggests {'location': {'type': 'X'.*; expected moves, each with"),
+        *(
+            (command, {}, {}, complaint)
+            for command, complaint in [
+                (script(then="sys.exit(3)"), "said nothing, exit status 3; expected 'info'"),
+                (script('{"type": "error", "reason": "no"}'), "said {'type': 'error', 'reason': 'no'}, exit status 0"),
+                (script("hello"), r"said 'hello\\n', exit status 0; expected 'info'"),
+                (script(READY[0], "[1]"), r"said \[1\], exit status 0; expected 'ready'"),
+                (script("[" * 10**5), r"said '\[\["),
+                (script(*READY), r"said nothing, exit status -?\d+; expected 'suggestion' within 1 seconds"),
+                (script(*READY, then="while True: print('{}')"), "said nothing, .*expected 'suggestion'"),
+                (script(*READY, then="while True: print('x', end='')"), "said 'xxx.*expected 'suggestion'"),
+                (script(*READY, '{"type": "suggestion"}'), "suggests None; expected moves, each with"),
+                (script(*READY, '{"type": "suggestion", "moves": [3]}'), "suggests 3; expected moves, each with a"),
+                (script(*READY, suggests("X north 4 0")), "suggests {'location': {'type': 'X'.*; expected moves, each"),
+                ("cold-clear", "command is 'cold-clear'; expected a list, a program"),
+                ([], r"command is \[\]"),
+            ]
+        ),
+        (COMMAND, {"seconds": -1}, {}, "seconds is -1"),
+        (COMMAND, {}, {"rows": 10}, "was made for rows=20, but the observation shows rows=10"),
+        (COMMAND, {}, {"hold": False}, "was made for hold=True, but the observation shows hold=False"),
     ],
 )
-def test_programs_that_fail_are_named(command, complaint, monkeypatch):
+def test_programs_that_fail_and_other_rules_are_named(command, options, rules, complaint, monkeypatch):
     monkeypatch.setattr(bots, "PATIENCE", 1.0)
     monkeypatch.setattr(bots, "FAREWELL", 0.2)
-    with pytest.raises(ProtocolError, match=complaint):
-        player_of(bot(command)).act(observation())
+    with pytest.raises((ValueError, ProtocolError), match=complaint):
+        player_of(bot(command, **options)).act(gym.make(TETRIS, **RULES | rules).reset(seed=0)[0])
 
 
 def test_a_program_that_does_not_quit_is_killed(monkeypatch):
@@ -372,18 +381,3 @@ def test_copies_of_a_used_bot_decide_the_same():
     action = player.act(observation())
     for twin in (copy.copy(player), copy.deepcopy(player), pickle.loads(pickle.dumps(player))):
         assert twin.act(observation()) == action
-
-
-@pytest.mark.parametrize(
-    ("options", "rules", "complaint"),
-    [
-        ({"seconds": -1}, {}, "seconds is -1"),
-        ({"command": "cold-clear"}, {}, "command is 'cold-clear'; expected a list, a program"),
-        ({"command": []}, {}, r"command is \[\]"),
-        ({}, {"rows": 10}, "was made for rows=20, but the observation shows rows=10"),
-        ({}, {"hold": False}, "was made for hold=True, but the observation shows hold=False"),
-    ],
-)
-def test_other_options_and_games_are_refused(options, rules, complaint):
-    with pytest.raises(ValueError, match=complaint):
-        player_of(bot(COMMAND) | options).act(gym.make(TETRIS, **RULES | rules).reset(seed=0)[0])
