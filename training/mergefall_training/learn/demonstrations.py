@@ -115,13 +115,13 @@ def _buffers(env: gym.Env[Any, Any], games: Iterable[Episode]) -> Iterator[Episo
             kept = f"{game.length} actions, of which {RECORDED} were kept"
             raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
         actions = actions_of(game.actions, game.length)
-        first, *others = steps(env, game.seed, recorded(actions.tolist()))
+        seen = list(steps(env, game.seed, recorded(actions.tolist())))
         arrays: Dict = {
+            "observations": stack([step.observation for step in seen]),
             "actions": actions.astype(np.int64),
-            "rewards": np.array([step.reward for step in others], np.float64),
-            "terminations": np.array([step.terminated for step in others]),
-            "truncations": np.array([step.truncated for step in others]),
+            "rewards": np.array([step.reward for step in seen[1:]], np.float64),
+            "terminations": np.array([step.terminated for step in seen[1:]]),
+            "truncations": np.array([step.truncated for step in seen[1:]]),
+            "infos": {"action_mask": np.stack([step.info["action_mask"] for step in seen])},
         }
-        observations = stack([step.observation for step in (first, *others)])
-        masks = np.stack([step.info["action_mask"] for step in (first, *others)])
-        yield EpisodeBuffer(seed=game.seed, observations=observations, infos={"action_mask": masks}, **arrays)
+        yield EpisodeBuffer(seed=game.seed, **arrays)

@@ -69,6 +69,7 @@ class Student(MaskablePPO):
     """
 
     h: Any
+    policy: Any
     teachers: Teachers
 
     @property
@@ -84,8 +85,7 @@ class Student(MaskablePPO):
 
     def outputs(self, observations: Any, masks: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n]) of a batch as `observed` returns it."""
-        policy: Any = self.policy
-        log_probs, values = policy.log_probabilities(policy.obs_to_tensor(observations)[0], masks)
+        log_probs, values = self.policy.log_probabilities(self.policy.obs_to_tensor(observations)[0], masks)
         return log_probs, values[:, 0]
 
     def descend(self, loss: torch.Tensor, **figures: torch.Tensor) -> None:

@@ -50,7 +50,7 @@ class Distillation(Student):
         steps: Any = next(self.rollout_buffer.get())
         boards, masks = self.observed(steps)
         targets = self.teachers.targets(boards, masks, self.before)
-        self.rounds.append((boards, masks, targets, steps.returns.cpu().numpy()))
+        self.rounds.append([boards, masks, targets, steps.returns.cpu().numpy()])
         boards, masks, targets, returns = (concatenate(column) for column in zip(*self.rounds, strict=True))
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
@@ -76,8 +76,8 @@ class Learner(student.Learner):
         self.model.rounds = deque(maxlen=-(-h.buffer_size // (h.n_envs * h.n_steps)))
 
     def state(self) -> Dict:
-        return super().state() | {"rounds": [list(one) for one in self.model.rounds]}
+        return super().state() | {"rounds": list(self.model.rounds)}
 
     def restore(self, step: int, state: Options) -> None:
         super().restore(step, state)
-        self.model.rounds.extend(tuple(one) for one in state["rounds"])
+        self.model.rounds.extend(state["rounds"])

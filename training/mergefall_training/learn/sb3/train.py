@@ -223,19 +223,12 @@ def model_of(kind: Any, chosen: Options, config: Config, device: str) -> Any:
         raise ValueError(f"batch_size is {batch}; expected a divisor of n_envs · n_steps, {size}, above 1")
     family = "dqn" if issubclass(kind, DQN) else "maskable-ppo"
     policy, kwargs = policy_class(family, network_of(chosen), config.env_kwargs)
-    envs: VecEnv = make_vec_env(
-        config.env_id,
-        chosen["n_envs"],
-        config.first_seed,
-        config.env_kwargs,
-        config.max_episode_steps,
-        chosen["env_wrapper"],
-    )
+    games = config.env_id, chosen["n_envs"], config.first_seed, config.env_kwargs, config.max_episode_steps
+    envs: VecEnv = make_vec_env(*games, chosen["env_wrapper"])
     if chosen["normalize"]:
         envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])
-    arguments: Dict = {name: chosen[name] for name in arguments_of(kind) if name in chosen}
+    arguments: Dict = {name: chosen[name] for name in arguments_of(kind) if name in chosen} | {"policy_kwargs": kwargs}
     arguments |= {name: schedule(name, arguments[name]) for name in RATES if arguments.get(name) is not None}
-    arguments["policy_kwargs"] = kwargs
     with made_of(config):
         model = kind(policy, envs, seed=config.first_seed, device=device_of(device), **arguments)
     quicken(model.policy, chosen["mixed_precision"])
