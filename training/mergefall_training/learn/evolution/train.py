@@ -40,7 +40,7 @@ from mergefall.games import rules_in
 from mergefall.tetris.heuristics import heuristic
 from mergefall.tetris.rules import Rules
 from mergefall.threads import cores, share
-from mergefall.typing import Array, Arrays, Dict, Floats, Ints, Options
+from mergefall.typing import Arrays, Dict, Floats, Ints, Options
 from mergefall_baselines.tetris.search import MOST_MOVES
 
 from mergefall_training.files import model_file
@@ -113,29 +113,27 @@ class Learner(training.Learner):
         self._set_up()
 
     def _set_up(self) -> None:
-        """Make the Gaussian for candidates that differ from `base`."""
-        h = self.hyperparameters
+        """Make the Gaussian for candidates that differ from `base`; raises ValueError if the run cannot evolve it."""
+        h, config = self.hyperparameters, self.config
         if self.base is None:
-            size, spread = len(names_of(heuristic(h.heuristic))), 1.0
+            self._start, spread = np.zeros(len(names_of(heuristic(h.heuristic)))), 1.0
         else:
-            size, spread = self._last_layer(self.base).size, h.spread
+            spec, arrays = self.base["spec"], self.base["arrays"]
+            ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
+            theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
+            if "inputs" not in spec["network"] or len(arrays) < 4 or theirs != ours:
+                raise ValueError(
+                    f"warm_start: the run is one of {spec['algorithm']}, {theirs}; expected one of afterstate with a "
+                    f"hidden layer, {ours}"
+                )
+            self._last = f"weight{len(arrays) // 2 - 1}"
+            self._start, spread = arrays[self._last], h.spread
         self.values: list[list[float]] = []  # of the candidates of each generation so far
         options: Dict = {"popsize": h.population, "seed": np.nan, "verbose": -9}
         options["randn"] = lambda *shape: self._random.standard_normal(shape)
-        self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(size), spread, options)
-        self.model = np.zeros(size)  # at first all placements are worth the same, or the network is the given one
-
-    def _last_layer(self, base: Options) -> Array:
-        """The weights of the last layer of `base`; raises ValueError if the run cannot evolve it."""
-        spec, arrays, config = base["spec"], base["arrays"], self.config
-        ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
-        theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
-        if "inputs" not in spec["network"] or len(arrays) < 4 or theirs != ours:
-            raise ValueError(
-                f"warm_start: the run is one of {spec['algorithm']}, {theirs}; expected one of afterstate with a "
-                f"hidden layer, {ours}"
-            )
-        return arrays[f"weight{len(arrays) // 2 - 1}"]
+        self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(self._start.size), spread, options)
+        # At first all placements are worth the same, or the network is the given one.
+        self.model = np.zeros(self._start.size)
 
     def _scaled(self, vectors: Vectors) -> Vectors:
         """Candidates from vectors float64[..., size]: the weights of a heuristic have length 1; 0 stays 0."""
@@ -146,9 +144,8 @@ class Learner(training.Learner):
         """The arrays of a candidate's model."""
         if self.base is None:
             return {"weights": candidate}
-        before = self._last_layer(self.base)
-        after = before + np.sqrt(np.mean(before**2)) * candidate.reshape(before.shape)
-        return {**self.base["arrays"], f"weight{len(self.base['arrays']) // 2 - 1}": after.astype(np.float32)}
+        after = self._start + np.sqrt(np.mean(self._start**2)) * candidate.reshape(self._start.shape)
+        return {**self.base["arrays"], self._last: after.astype(np.float32)}
 
     def draw(self) -> list[Vectors]:
         """The next generation's candidates, before they are scaled."""
