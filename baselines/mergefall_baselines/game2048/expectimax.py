@@ -119,7 +119,7 @@ def _afterstate_kernel(shape: SearchKind) -> Kernel:
 
 
 @cache
-def expectimax_kernel(shape: SearchKind, greedy: bool = False) -> Kernel:
+def expectimax_kernel(shape: SearchKind, greedy: bool) -> Kernel:
     """The decision kernel; that of a `greedy` search, of one own move, compiles in about half the time."""
     scored, real, entry = shape.scored, shape.real, entry_type(shape.real)
     if greedy:
@@ -209,7 +209,8 @@ def expectimax(
     if depth is None and table is False and time_limit is None:
         raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
     least = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else number("cutoff", cutoff, 0, 1)
-    return Search2048(expectimax_kernel, heuristic, depth, leaf, rewards, order, table, least, time_limit, rows, cols)
+    search = partial(expectimax_kernel, greedy=depth == 1 and leaf == "afterstate")
+    return Search2048(search, heuristic, depth, leaf, rewards, order, table, least, time_limit, rows, cols)
 
 
 def greedy(
@@ -227,5 +228,4 @@ def greedy(
         >>> int(make("2048/greedy").act([[1, 1], [0, 2]]))
         1
     """
-    search = partial(expectimax_kernel, greedy=True)
-    return Search2048(search, heuristic, 1, order=order, rows=rows, cols=cols)
+    return expectimax(heuristic, 1, table=False, order=order, rows=rows, cols=cols)

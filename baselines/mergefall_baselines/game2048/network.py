@@ -105,7 +105,17 @@ class TupleNetwork:
         """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
         with in_place(f"this is no {FORMAT}", (ValueError, KeyError, TypeError)):
             network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["untouched"])
-            network._fill(arrays)
+            known("a network", arrays, ("touched", "entries", "steps"))
+            touched = touched_entries(arrays["touched"], network.weights.size)
+            kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
+            planes = typed("entries", arrays["entries"], np.uint8, kind.itemsize, total)
+            entries = np.ascontiguousarray(planes.T).reshape(-1).view(kind.newbyteorder("<")).astype(kind)
+            if "steps" in arrays:
+                steps = typed("steps", arrays["steps"], np.float32, len(network.shape.sizes))
+                with np.errstate(over="ignore"):
+                    entries = entries * np.repeat(steps, network._counts(touched))
+            network.weights[touched] = entries
+            network.check()
             return network
 
     def touched(self) -> Bools:
@@ -123,19 +133,6 @@ class TupleNetwork:
             network = cls.unpacked(spec, arrays)
         network.record = dict(spec.get("record") or {})
         return network, checksum
-
-    def _fill(self, arrays: Arrays) -> None:
-        known("a network", arrays, ("touched", "entries", "steps"))
-        touched = touched_entries(arrays["touched"], self.weights.size)
-        kind, total = np.dtype(np.int16 if "steps" in arrays else np.float32), int(np.count_nonzero(touched))
-        planes = typed("entries", arrays["entries"], np.uint8, kind.itemsize, total)
-        entries = np.ascontiguousarray(planes.T).reshape(-1).view(kind.newbyteorder("<")).astype(kind)
-        if "steps" in arrays:
-            steps = typed("steps", arrays["steps"], np.float32, len(self.shape.sizes))
-            with np.errstate(over="ignore"):
-                entries = entries * np.repeat(steps, self._counts(touched))
-        self.weights[touched] = entries
-        self.check()
 
     def check(self) -> None:
         """Raise NotFiniteError if an entry is NaN, or so large that sums may overflow."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ from mergefall.kernels import kernel
 from mergefall.typing import Array, FilePath, Kernel
 from mergefall.words import popcount
 
-from mergefall_baselines.game2048.expectimax import expectimax, expectimax_kernel
+from mergefall_baselines.game2048.expectimax import expectimax
 from mergefall_baselines.game2048.network import TupleNetwork
 from mergefall_baselines.game2048.player import MARGIN
 from mergefall_baselines.game2048.search import Search2048
@@ -162,8 +162,6 @@ def ntuple(
     heuristic, keeps = NetworkHeuristic(held, limit), depth != 1 if table is None else table
     rows, cols = held.shape.rows, held.shape.cols
     player = expectimax(heuristic, depth, cutoff, keeps, order, time_limit, rewards=True, rows=rows, cols=cols)
-    if player.depth == 1:
-        player.kernel_of = partial(expectimax_kernel, greedy=True)
     player.options = {"checksum": found[:16]} if found else {}
     return player
 
