@@ -294,14 +294,12 @@ class KernelPlayer(Player):
         if not self.form.loses and not rules.observed(states[lost])[1].all():
             raise NotFiniteError(f"{self.name} values every legal action at -inf; expected a finite number")
 
-    def _decide(
-        self, rules: Any, states: Words, memory: Words, values: Floats, exact: bool, ways: Sequence[Any] = ()
-    ) -> Ints:
-        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`.
+    def _decide(self, rules: Any, states: Words, memory: Words, values: Floats, exact: bool) -> Ints:
+        """The actions chosen in states uint64[n, words]; fills `values` and updates `memory`."""
+        return self._decide_by_kernel(self.form.ways(rules), states, memory, values, exact)
 
-        `ways`: of the form's, those that are left. Default: all.
-        """
-        (way, *wider), actions = ways or self.form.ways(rules), np.empty(len(states), dtype=np.int64)
+    def _decide_by_kernel(self, ways: Sequence[Any], states: Words, memory: Words, values: Floats, exact: bool) -> Ints:
+        (way, *wider), actions = ways, np.empty(len(states), dtype=np.int64)
         entry, settings = self._entry(way, exact)
         begin, chunk = 0, 1
         while begin < len(states):
@@ -311,7 +309,7 @@ class KernelPlayer(Player):
             begin, chunk = begin + chunk, 2 * chunk  # `Caller` goes by the time of the last ones
         if (rows := np.flatnonzero(actions == OUTGROWN)).size:
             some = memory[rows], values[rows]
-            actions[rows] = KernelPlayer._decide(self, rules, states[rows], *some, exact, wider)
+            actions[rows] = self._decide_by_kernel(wider, states[rows], *some, exact)
             memory[rows], values[rows] = some
         return actions
 

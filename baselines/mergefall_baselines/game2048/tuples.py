@@ -107,7 +107,8 @@ class TupleKernels(NamedTuple):
 def tuple_kernels(shape: Shape) -> TupleKernels:
     """The kernels of a network's shape; the compiler knows the shape."""
     lookups, four, square = shape.lookups, _four_images(shape), shape.images == 8
-    offsets, places_of = accumulate(shape.sizes, initial=0), None
+    places_of: Any = None
+    offsets = accumulate(shape.sizes, initial=0)
     gathers = [_gather(shape, pattern, offset) for pattern, offset in zip(shape.patterns, offsets, strict=False)]
     for i, gather in enumerate(gathers):
         places_of = _four_places(gather, shape.images * i, places_of)
