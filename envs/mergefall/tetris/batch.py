@@ -31,12 +31,11 @@ def write_legal(state, over, reach, mask):
     for held in range(game.choices_of(state)):
         piece, own = table_row(state, game.placed_by(state, held)), mask[held * per_piece : (held + 1) * per_piece]
         if reach is not None:
-            if reach > 0:
-                own[:] = 0
-                placements = np.empty(own.size, np.int64)
-                for i in range(list_reachable(columns, piece, reach, placements)):
-                    own[action_of(placements[i])] = 1
-                continue
+            own[:] = 0
+            placements = np.empty(own.size, np.int64)
+            for i in range(list_reachable(columns, piece, reach, placements)):
+                own[action_of(placements[i])] = 1
+            continue
         for action in range(drops, U(own.size)):
             own[action] = 0
         for rotation in range(U(ROTATIONS)):

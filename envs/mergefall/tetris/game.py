@@ -254,20 +254,16 @@ def step(state, action, reach):
     if is_over(state):
         state[ILLEGAL] += U(1)
         return False, True, 0
-    held, slides, piece = 0, settings_of(state)[3], queued(state, 0)
-    if reach is not None:
-        count = actions_of(state)
-        if action >= count:
-            held, action, piece = 1, action - count, placed_by(state, 1)
-    rotation, column, y = rest(columns_in(state), table_row(state, piece), action, slides, reach)
+    held = action >= actions_of(state)
+    placed, piece = action - held * actions_of(state), table_row(state, placed_by(state, held))
+    rotation, column, y = rest(columns_in(state), piece, placed, settings_of(state)[3], reach)
     if y < 0:
         state[ILLEGAL] += U(1)
         return False, False, 0
     state[ILLEGAL] = U(0)
     bits = draw(state)
-    if reach is not None:
-        if held:
-            bits = exchange(state, bits)
+    if held:
+        bits = exchange(state, bits)
     lines, over = play(state, rotation, column, y, bits)
     return True, over, lines
 

@@ -10,8 +10,7 @@ is illegal. A reachable placement is one that `reach.search` finds. With hold th
 second half is not known here (`game.py`).
 
 Kernels take `slides`, whether placements slide, and `reach`: the rows of the field if placements are the reachable
-ones. Else it is 0 in a game with hold, and None in all others, for which kernels are then compiled without the search
-and without hold.
+ones, else None, for which kernels are compiled without the search.
 """
 
 from __future__ import annotations
@@ -88,10 +87,9 @@ def rest(columns, piece, action, slides, reach):
     """(rotation, column, y) at rest, where an action leads; y is -1 if the action is illegal."""
     cols = columns.size
     if reach is not None:
-        if reach > 0:
-            drop, y = action // (reach + ABOVE), action % (reach + ABOVE)
-            rotation, column = drop // cols, drop % cols
-            return rotation, column, y if is_reachable(columns, piece, rotation, column, y, reach) else -1
+        drop, y = action // (reach + ABOVE), action % (reach + ABOVE)
+        rotation, column = drop // cols, drop % cols
+        return rotation, column, y if is_reachable(columns, piece, rotation, column, y, reach) else -1
     turn, column = action // cols, action % cols
     slide, rotation = turn // ROTATIONS, turn % ROTATIONS
     width = WIDTHS[piece, rotation]
@@ -136,8 +134,7 @@ def list_placements(columns, piece, slides, reach, placements):
     - `placements`: int64[n], to write into, with room for all actions.
     """
     if reach is not None:
-        if reach > 0:
-            return list_reachable(columns, piece, reach, placements)
+        return list_reachable(columns, piece, reach, placements)
     count = 0
     for action in range((SLIDES if slides else 1) * ROTATIONS * columns.size):
         placement = rest_of(columns, piece, action, slides, reach)

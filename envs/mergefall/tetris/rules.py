@@ -346,7 +346,7 @@ class Rules(PieceRules):
     @property
     def reach(self) -> int | None:
         """For kernels, see `placements.py`."""
-        return self.rows if self.reachable else 0 if self.hold else None
+        return self.rows if self.reachable else None
 
     @property
     def n_actions(self) -> int:
