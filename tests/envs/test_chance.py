@@ -7,6 +7,7 @@ import mergefall  # noqa: F401
 import numpy as np
 import pytest
 from mergefall.game2048.rules import outcomes
+from mergefall.games import each
 
 DRAWS = 3000
 VARIANTS = [
@@ -30,12 +31,6 @@ def key(observation) -> bytes:
     return observation.tobytes()
 
 
-def keys(batch) -> list[bytes]:
-    if isinstance(batch, dict):
-        return [key({name: part[k] for name, part in batch.items()}) for k in range(len(batch["board"]))]
-    return [key(board) for board in batch]
-
-
 @each_variant
 def test_outcomes_are_what_the_game_draws_as_often_as_it_draws_them(name, kwargs):
     env = gym.make(f"mergefall/{name}", **kwargs).unwrapped
@@ -50,7 +45,7 @@ def test_outcomes_are_what_the_game_draws_as_often_as_it_draws_them(name, kwargs
     observations, probabilities = env.chance_outcomes(action)
     np.testing.assert_array_equal(env.clone_state(), state)
     assert probabilities.sum() == pytest.approx(1, abs=1e-9)
-    expected = dict(zip(keys(observations), probabilities, strict=True))
+    expected = dict(zip(map(key, each(observations)), probabilities, strict=True))
     assert len(expected) == len(probabilities)  # all different
     drawn = dict.fromkeys(expected, 0)
     for stream in rng.integers(0, 1 << 63, DRAWS, dtype=np.uint64):

@@ -52,6 +52,16 @@ def test_round_trips(game, spec):
         assert getattr(copy, "board", copy)(board) == getattr(h, "board", h)(board)
 
 
+@pytest.mark.parametrize("h", [*game2048.HEURISTICS.values(), *tetris.HEURISTICS.values()], ids=lambda h: h.name)
+def test_a_batch_is_its_boards(h):
+    value, terms = (h.board, h.board_terms) if h.name in tetris.HEURISTICS else (h, h.terms)
+    boards = np.random.default_rng(0).integers(0, 2, (40, 4, 4)) * (2 if value is h else 1)
+    assert value(boards).tolist() == [value(board) for board in boards]
+    for name, batch in terms(boards).items():
+        assert batch.tolist() == [terms(board)[name] for board in boards]
+    assert value(boards[:0]).shape == (0,)
+
+
 @pytest.mark.parametrize("function", [differences, compiled_differences])
 def test_a_function_values_boards(function):
     expected = [differences(board.astype(float)) for board in BOARDS]

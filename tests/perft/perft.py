@@ -1,8 +1,7 @@
 """Count sequences of moves and new tiles, or of Tetris's placements, and compare with the counts in text files.
 
 A line of a file is `position depth count`: a board's text form, and the number of sequences (legal move, cell of the
-new tile, a 2 or a 4) of that length from it, equal boards not merged. Where a count differs, the tool prints the
-divide: the count after each first action, by the compiled rules and by the plain Python ones.
+new tile, a 2 or a 4) of that length from it, equal boards not merged.
 
 In files named `tetris…` the position is a sequence of pieces, which are placed on an empty board of 10 columns, and the
 count is of the placements that left, right, turns by SRS and soft drops reach.
@@ -19,7 +18,6 @@ from pathlib import Path
 import numpy as np
 from mergefall.game2048 import board as core
 from mergefall.game2048 import reference
-from mergefall.game2048.rules import move, outcomes
 from mergefall.kernels import kernel
 from mergefall.tetris.field import clear, copy, full_rows, is_free, put
 from mergefall.tetris.pieces import NAMES, WIDTHS
@@ -64,28 +62,6 @@ def count_placements(columns, pieces, row):
     return total
 
 
-def slow_count(board: reference.Board, depth: int) -> int:
-    """`count` by the plain Python rules."""
-    return sum(slow_divide(board, depth)) if depth else 1
-
-
-def slow_divide(board: reference.Board, depth: int) -> list[int]:
-    moves = [reference.move(board, action) for action in range(4)]
-    return [
-        sum(slow_count(after, depth - 1) for after, _ in reference.outcomes(slid)) if legal else 0
-        for slid, _, legal in moves
-    ]
-
-
-def divide(text: str, depth: int) -> list[int]:
-    """The count after each of the four actions, by the compiled rules."""
-    moves = [move(text, action) for action in range(4)]
-    return [
-        sum(int(count(board.ravel(), *board.shape, depth - 1)) for board in outcomes(slid)[0]) if legal else 0
-        for slid, _, legal in moves
-    ]
-
-
 def check(path: Path) -> bool:
     """Whether all counts of a file hold; prints each, and the divide of each that differs."""
     good = True
@@ -96,18 +72,14 @@ def check(path: Path) -> bool:
         start = time.perf_counter()
         if path.stem.startswith("tetris"):
             pieces = np.array([NAMES.index(name) for name in text])
-            fast = [int(count_placements(np.zeros(10, np.uint64), pieces, ROW))]
+            found = count_placements(np.zeros(10, np.uint64), pieces, ROW)
         else:
-            fast = divide(text, int(depth))
+            board = reference.from_text(text)
+            found = count(np.array(board, np.uint8).ravel(), len(board), len(board[0]), int(depth))
         seconds = time.perf_counter() - start
-        equal = sum(fast) == int(expected)
-        good &= equal
-        print(f"{'ok ' if equal else 'BAD'} {path.stem}  {text}  depth {depth}: {sum(fast):,}  ({seconds:.2f} s)")
-        if not equal and len(fast) > 1:
-            slow = slow_divide(reference.from_text(text), int(depth))
-            print(f"    expected {int(expected):,}; compiled {sum(fast):,}, plain Python {sum(slow):,}")
-            for name, a, b in zip(reference.ACTIONS, fast, slow, strict=True):
-                print(f"    {name:6} compiled {a:>12,}  plain Python {b:>12,}{'' if a == b else '   <- differ'}")
+        good &= found == int(expected)
+        verdict = "ok " if found == int(expected) else f"BAD, expected {int(expected):,}:"
+        print(f"{verdict} {path.stem}  {text}  depth {depth}: {found:,}  ({seconds:.2f} s)")
     return good
 
 

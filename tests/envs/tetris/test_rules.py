@@ -41,6 +41,7 @@ def test_compiled_placements_are_the_references(monkeypatch, cols, rows, pieces,
     rng = np.random.default_rng(3)
     storage, names = PIECE_SETS[pieces].storage, PIECE_SETS[pieces].names
     rules = [Rules(cols, rows, pieces, placements="slide", overflow=o) for o in ("strict", "clear_first")]
+    listed = np.empty(12 * cols, np.int64)
     envs = TetrisVectorEnv(games, cols, rows, pieces, placements="slide", autoreset_mode="SameStep")
     observations, infos = envs.reset(seed=1)
     for step in range(steps):
@@ -52,6 +53,8 @@ def test_compiled_placements_are_the_references(monkeypatch, cols, rows, pieces,
             legal = reference.legal_placements(board, names[ids[i]], True)
             actions = [(slide * 4 + rotation) * cols + column for slide, rotation, column in legal]
             assert np.flatnonzero(masks[i]).tolist() == actions
+            count = list_placements(columns_of(boards[i]), NAMES.index(names[ids[i]]), True, None, listed)
+            assert list(map(action_of, listed[:count].tolist())) == actions
             for clear_first, (after, seen) in enumerate(stepped):
                 one = slice(k * len(masks[i]), (k + 1) * len(masks[i]))
                 assert np.flatnonzero(seen.legal[one]).tolist() == actions
@@ -173,17 +176,6 @@ def test_boards_in_all_their_forms(board):
     columns = columns_of(board)
     np.testing.assert_array_equal(boards_of(columns, rows), board)
     assert columns.tolist() == [sum(int(board[rows - 1 - y, c]) << y for y in range(rows)) for c in range(cols)]
-
-
-@given(fields, st.integers(0, 12), st.booleans())
-def test_lists_of_placements_hold_the_legal_actions(board, piece, slides):
-    columns = columns_of(board)
-    placements = np.empty(12 * columns.size, np.int64)
-    count = list_placements(columns, piece, slides, None, placements)
-    legal = reference.legal_placements(reference.with_storage(as_tuples(board), 5), NAMES[piece], slides)
-    cols = board.shape[1]
-    listed = [action_of(placement) for placement in placements[:count].tolist()]
-    assert listed == [(s * 4 + r) * cols + c for s, r, c in legal]
 
 
 def test_an_eighth_piece_is_drawn(monkeypatch):

@@ -21,10 +21,6 @@ def test_a_move_joins_splits_and_makes_clusters():
     merged = compare_move([[3, 3], [0, 1]], 3)
     assert [(c.rank, c.cells) for c in merged.new] == [(4, (0,))]
 
-    still = compare_move([[1, 2], [0, 0]], 0)
-    assert not still.legal
-    assert (still.joined, still.split, still.new) == ((), (), ())
-
     far = compare_move([[0, 1, 0, 1], [0, 0, 0, 2], [0, 0, 0, 0], [0, 0, 0, 0]], 1)
     assert far.after[0] == (0, 0, 0, 2)
     assert [c.cells for c in far.joined] == [(3, 7)]

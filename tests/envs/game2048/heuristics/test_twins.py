@@ -58,16 +58,6 @@ def test_packed_is_cells(spec, board, to_move):
         assert packed == h(board, to_move)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-@pytest.mark.parametrize("to_move", [False, True])
-def test_a_batch_is_its_boards(spec, to_move, boards):
-    h = heuristic(spec)
-    assert h(boards, to_move).tolist() == [h(board, to_move) for board in boards]
-    for name, batch in h.terms(boards, to_move).items():
-        assert batch.tolist() == [h.terms(board, to_move)[name] for board in boards]
-    assert h(boards[:0]).shape == (0,)
-
-
 @pytest.mark.parametrize("name", HEURISTICS)
 @pytest.mark.parametrize("to_move", [False, True])
 def test_value_is_the_weighted_sum_of_terms(name, to_move, boards):

@@ -159,17 +159,6 @@ def test_mirrored_boards_are_worth_the_same(spec, seed):
     assert heuristic(spec).board(board[:, ::-1]) == heuristic(spec).board(board)
 
 
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_a_batch_is_its_boards(spec):
-    h = heuristic(spec)
-    boards = np.array([played_board(seed) for seed in range(30)])
-    assert h.board(boards).tolist() == [h.board(board) for board in boards]
-    for name, batch in h.board_terms(boards).items():
-        assert batch.tolist() == [h.board_terms(board)[name] for board in boards]
-    assert h.board(boards[:0]).shape == (0,)
-    assert h.board(boards[0].astype(bool)) == h.board(boards[0])
-
-
 def test_weights_by_name():
     published = golden()["seed004_weights"]
     for name, theirs in (("start", published["initial"]), ("first-run", published["after_run_1"])):
