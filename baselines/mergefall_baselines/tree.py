@@ -149,13 +149,6 @@ def tree_at(trees, t):
 
 
 @kernel
-def scaled(value, tree):
-    """A value in units of the range of the values met: 0 is the lowest, 1 the highest."""
-    low, high = tree.tree[0].low, tree.tree[0].high
-    return (value - low) / (high - low) if high > low else 0.0
-
-
-@kernel
 def lost_value(tree, plan):
     low, high = tree.tree[0].low, tree.tree[0].high
     if not np.isnan(plan.lost):
@@ -176,8 +169,10 @@ def best_edge(tree, node, visits, plan):
     - At the root, among those with so many visits, or with the most if `visits` is -1, the score is log prior + (50 +
       most visits) · value_scale · value.
     - Below, it is value + EXPLORATION · prior · √(all visits) / (1 + its visits).
+
+    Values are in units of the range of those met: 0 is the lowest, 1 the highest.
     """
-    edges, most, total = tree.edges[node], -1, 0
+    edges, most, total, low, high = tree.edges[node], -1, 0, tree.tree[0].low, tree.tree[0].high
     for edge in edges:
         if edge.first > -np.inf:
             most = max(most, edge.visits)
@@ -188,7 +183,7 @@ def best_edge(tree, node, visits, plan):
     for a in range(edges.size):
         edge = edges[a]
         if edge.first > -np.inf and (node > 0 or edge.visits == visits):
-            value = scaled(edge_value(edge), tree)
+            value = (edge_value(edge) - low) / (high - low) if high > low else 0.0
             if node == 0:
                 score = math.log(max(edge.prior, LEAST_PRIOR)) + of_value * value
             else:

@@ -26,7 +26,7 @@ MARGIN = 64  # own moves ahead for which a packed board must hold; only exact se
 
 
 class Boards(NamedTuple):
-    """How a kernel holds boards, and their size; searches by words are in `search.py`, others in `cells.py`."""
+    """How a kernel holds boards, and their size: in words as in `search.py`, others as in `cells.py`."""
 
     kind: str  # "packed": 4×4 in a word; "small": smaller boards in a word; "wide": any board
     rows: int

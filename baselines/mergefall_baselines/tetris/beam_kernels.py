@@ -305,16 +305,10 @@ def expand_kernel(grow: Kernel) -> Kernel:
 
 
 @kernel
-def first_of(nodes, i):
-    """The action of a node's first placement."""
-    return get(nodes.words[i, nodes.words.shape[1] - 1], FIRST) - 1
-
-
-@kernel
 def lead_to(nodes, count, values):
     """Raise the values of the first placements to those of the nodes that go back to them."""
     for i in range(count):
-        first = first_of(nodes, i)
+        first = get(nodes.words[i, -1], FIRST) - 1
         values[first] = max(values[first], nodes.values[i])
 
 
@@ -340,7 +334,7 @@ def look_ahead_kernel(expand: Kernel) -> Kernel:
             lead_to(nodes, n, here)
             sums += here / beam.draws
         for i in range(count):
-            first = first_of(beam.kept, i)
+            first = get(beam.kept.words[i, -1], FIRST) - 1
             values[first] = sums[first]
 
     return look_ahead
