@@ -1,7 +1,9 @@
 """The randomizers deal what they say, draw by draw: a second program in plain Python deals the same pieces."""
 
-import numpy as np
 from mergefall.tetris.env import TetrisEnv
+from mergefall.tetris.keys.rules import Rules
+
+from .test_keys import Stream
 
 
 def test_given_pieces_leave_the_bag():
@@ -17,13 +19,10 @@ def test_given_pieces_leave_the_bag():
 
 
 def numbers(seed):
-    """The draws of a seed as its documentation has them: SplitMix64, started by NumPy's SeedSequence; plain Python."""
-    state, full = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]), 2**64 - 1
+    """The draws of a seed as its documentation has them: SplitMix64, started by NumPy's SeedSequence."""
+    stream = Stream(seed, Rules())
     while True:
-        state = state + 0x9E3779B97F4A7C15 & full
-        bits = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & full
-        bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & full
-        yield (bits ^ bits >> 31) >> 32
+        yield stream.bits() >> 32
 
 
 def test_the_order_of_a_seeds_draws_is_fixed():

@@ -5,7 +5,7 @@ import io
 import matplotlib
 import numpy as np
 import pytest
-from mergefall.tetris import HEURISTICS, place
+from mergefall.tetris import HEURISTICS, from_text, place
 from mergefall.tetris.plot import NEW, plot_terms
 
 BOARD = "....../....../....../#...../##.###/#.####"
@@ -14,7 +14,7 @@ BOARD = "....../....../....../#...../##.###/#.####"
 @pytest.mark.parametrize("name", HEURISTICS)
 def test_bars_and_the_empty_board_make_up_the_value(name):
     h, placed = HEURISTICS[name], place(BOARD, "T", 1, 2)
-    figure = plot_terms(h, [placed, BOARD], titles=["placed", "board"])
+    figure = plot_terms(h, [placed, from_text(BOARD).tolist()], titles=["placed", "board"])
     assert [axes.get_title(loc="left") for axes in figure.axes[::2]] == ["placed", "board"]
     empty = h.board(np.zeros((6, 6), int))
     for bars, terms, value in zip(
@@ -32,9 +32,3 @@ def test_a_placement_is_marked_above_the_field_too():
     marked = [patch for patch in axes.patches if patch.get_facecolor() == matplotlib.colors.to_rgba(NEW)]
     assert sorted(round(patch.get_y()) for patch in marked) == [-4, -3, -2, -1]
     assert len(axes.patches) == 4 * 6 + 4
-
-
-def test_a_board_may_be_nested_lists():
-    board = [[0] * 4, [0] * 4, [0] * 4, [1, 0, 0, 0]]
-    assert len(plot_terms(HEURISTICS["bcts"], board).axes) == 2
-    assert len(plot_terms(HEURISTICS["bcts"], [board, np.array(board), BOARD]).axes) == 6

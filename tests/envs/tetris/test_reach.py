@@ -96,12 +96,11 @@ def legal_cells(rules, board, piece):
 
 
 @pytest.mark.parametrize("overflow", ["strict", "clear_first"])
-@pytest.mark.parametrize("hold", [False, True])
-@pytest.mark.parametrize("placements", ["drop", "slide", "reachable"])
+@pytest.mark.parametrize(
+    ("placements", "hold"), [("drop", True), ("slide", True), ("reachable", False), ("reachable", True)]
+)
 def test_games_are_the_references(placements, hold, overflow):
     """Masks, boards, queue and hold of random play; the first to begin with a held piece."""
-    if (placements, hold) in {("drop", False), ("slide", False)}:
-        pytest.skip("test_rules.py plays these")
     env = TetrisEnv(6, 8, preview=3, placements=placements, hold=hold, overflow=overflow, randomizer="bag7")
     rules, rng, n = env.rules, np.random.default_rng(2), env.rules.n_actions // (1 + hold)
     held_first = {"hold": "T"} if hold else None
@@ -163,34 +162,26 @@ def pressed(board, piece, keys):
     return reference.fallen(board, reference.at(piece, *place))
 
 
-@pytest.mark.parametrize("hold", [False, True])
-def test_keys_lead_to_the_cells_of_each_action(hold):
-    env = TetrisEnv(7, 9, preview=1, placements="reachable", hold=hold)
+@pytest.mark.parametrize(("rows", "hold"), [(9, False), (9, True), (40, True)])
+def test_keys_lead_to_the_cells_of_each_action(rows, hold):
+    """Also to the floor of the highest field."""
+    env = TetrisEnv(7, rows, preview=1, placements="reachable", hold=hold)
     n, soft = env.rules.n_actions // (1 + hold), 0
-    for i, board in enumerate(some_boards(12, 9, 7)):
+    for i, low in enumerate(some_boards(12 if rows == 9 else 1, 9, 7)):
+        board = np.concatenate([np.zeros((rows - 9, 7), np.uint8), low])
         seen, info = env.reset(seed=i, options={"board": board, **({"hold": "S"} if hold and i % 2 else {})})
-        stored = reference.with_storage(as_tuples(board), 4)
+        stored, ends = reference.with_storage(as_tuples(board), 4), {}
         for action in np.flatnonzero(info["action_mask"]).tolist():
             keys = env.keys_to(action)
             held = keys[0] == KEYS.index("hold")
             other = seen["hold"] if held and seen["hold"] < 7 else seen["queue"][0]
             piece = PIECES[other if held else seen["piece"]]
             assert held == (action >= n)
-            cells = pressed(stored, piece, keys[held:])
-            assert sorted(cells) == sorted(reference.reachable(stored, piece, 4)[action % n])
+            if piece not in ends:
+                ends[piece] = reference.reachable(stored, piece, 4)
+            assert sorted(pressed(stored, piece, keys[held:])) == sorted(ends[piece][action % n])
             soft += KEYS.index("soft drop") in keys
-    assert soft > 10
-    env.reset(options={"board": "/".join(["......."] * 8 + ["#......"]), "piece": "T"})
+    assert soft > 10 or rows == 40
+    env.reset(options={"board": np.eye(rows, 7, dtype=int)[::-1], "piece": "T"})
     with pytest.raises(ValueError, match="action 0 is illegal here"):
         env.keys_to(0)
-
-
-def test_keys_reach_the_floor_of_the_highest_field():
-    env = TetrisEnv(7, 40, preview=1, placements="reachable", hold=True)
-    board = np.concatenate([np.zeros((31, 7), int), next(some_boards(12, 9, 7))])
-    seen, info = env.reset(seed=0, options={"board": board})
-    stored = reference.with_storage(as_tuples(board), 4)
-    for action in np.flatnonzero(info["action_mask"]).tolist():
-        keys, (held, place) = env.keys_to(action), divmod(action, env.rules.n_actions // 2)
-        cells = pressed(stored, PIECES[seen["queue"][0] if held else seen["piece"]], keys[held:])
-        assert (min(c for _, c in cells), 43 - max(r for r, _ in cells)) == (place // 44 % 7, place % 44)
