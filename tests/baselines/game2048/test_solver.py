@@ -93,19 +93,6 @@ def test_bellman_equation(size, objective):
             assert values[action] == pytest.approx(follow + (gain if objective == "score" else 0), abs=1e-9)
 
 
-def test_values_do_not_change_under_symmetry():
-    player = Optimal()
-    assert player.start_value(3, 2) == pytest.approx(player.start_value(2, 3), abs=1e-9)
-    boards = np.array(visited(3, 2, games=20))
-    values = player.values(boards)
-    np.testing.assert_allclose(values.max(axis=1), player.values(boards.transpose(0, 2, 1)).max(axis=1), atol=1e-9)
-    assert np.array_equal(values, [player.values(board)[[2, 1, 0, 3]] for board in boards[:, ::-1]])
-    assert np.array_equal(values, player.values(boards[:, :, ::-1])[:, [0, 3, 2, 1]])
-    boards = np.array(visited(2, 2, games=20))
-    turned = player.values(boards.transpose(0, 2, 1))
-    assert np.array_equal(player.values(boards), turned[:, [3, 2, 1, 0]])
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [

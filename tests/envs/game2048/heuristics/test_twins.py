@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mergefall.game2048 import HEURISTICS, clusters, heuristic
-from mergefall.game2048.heuristics.tile_order import GAME_OVER
 from mergefall.game2048.packed import pack
 
 from ...tools import monotone_smooth_terms
@@ -56,16 +55,6 @@ def test_packed_is_cells(spec, board, to_move):
         assert packed == pytest.approx(h(board, to_move), rel=1e-6, abs=1)  # single precision, as the original
     else:
         assert packed == h(board, to_move)
-
-
-@pytest.mark.parametrize("name", HEURISTICS)
-@pytest.mark.parametrize("to_move", [False, True])
-def test_value_is_the_weighted_sum_of_terms(name, to_move, boards):
-    h = HEURISTICS[name]
-    total = sum(getattr(h, term) * values for term, values in h.terms(boards, to_move).items())
-    values = h(boards, to_move)
-    alive = values != GAME_OVER
-    np.testing.assert_allclose(values[alive], total[alive], rtol=1e-12)
 
 
 def nneonneo_of_line(line):
