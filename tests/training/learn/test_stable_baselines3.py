@@ -260,3 +260,14 @@ def test_a_model_of_the_game_alone_plays_matches():
     player = ModelPlayer(model.policy, [], keys, {})
     alone = {name: part for name, part in observation.items() if name != "opponent"}
     np.testing.assert_array_equal(player.values(observation), player.values(alone))
+
+
+def test_a_model_of_an_observation_wrapper_that_keeps_the_space_is_refused():
+    env = gym.make(G2048)
+    model = PPO(
+        "MlpPolicy", gym.wrappers.TransformObservation(env, lambda seen: seen, env.observation_space), n_steps=64
+    )
+    with pytest.raises(
+        ValueError, match=r"the observation wrapper TransformObservation; expected .*VecNormalize, or none"
+    ):
+        evaluate(model, G2048, 1)

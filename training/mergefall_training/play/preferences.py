@@ -8,9 +8,11 @@ from copy import copy
 from functools import partial
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from mergefall.games import batch_of_one, game_of
 from mergefall.typing import Array, Floats, Observation, Options
+from mergefall.wrappers import ViewObservation
 from mergefall_baselines import Player, make
 from mergefall_baselines.player import OfPredictor, check_values
 
@@ -83,8 +85,8 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
     statistics of a model's `VecNormalize` are applied; a model that was loaded from a file has them if it was loaded
     with that environment. Recurrent policies stay as they are, because they remember what they saw.
 
-    Raises ValueError if the model observes neither what the environment shows nor one of its `VIEWS`. Another wrapper
-    that changes what the model observed, but not its space, cannot be seen.
+    Raises ValueError if the model observes neither what the environment shows nor one of its `VIEWS`, or if its
+    training environment has another observation wrapper.
     """
     model: Any = predictor.predictor if isinstance(predictor, OfPredictor) else predictor
     library: Any = sys.modules.get("stable_baselines3.common.base_class")
@@ -101,6 +103,12 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
             f"the model observes {model.observation_space}, but {env.spec.id} shows {env.observation_space}; {shown}. "
             "A model of other observations plays in its own wrappers, by evaluate_policy of Stable-Baselines3"
         )
+    if (wrapper := _observation_wrapper(model.get_env())) is not None:
+        raise ValueError(
+            f"the model was trained in the observation wrapper {type(wrapper).__name__}; expected mergefall.wrappers' "
+            "flat or planes, VecNormalize, or none. Such a model plays in its own wrappers, by evaluate_policy of "
+            "Stable-Baselines3"
+        )
     normalized = model.get_vec_normalize_env()
     views: list[Any] = [] if seen is None else [partial(game.rules.view, seen)]
     if normalized is not None and normalized.norm_obs:
@@ -108,3 +116,15 @@ def player_of_model(predictor: Player, env: Any, kwargs: Options) -> Player:
     player = ModelPlayer(model.policy, views, env.spec.id, kwargs)
     player.name, player.made_as, player.options = predictor.name, predictor.made_as, predictor.options
     return player
+
+
+def _observation_wrapper(envs: Any) -> Any:
+    """The first observation wrapper in a model's training environments that can be seen and is not ours, or None."""
+    env = getattr(envs and envs.unwrapped, "envs", None)  # of a DummyVecEnv, or of a NativeVecEnv
+    env = env[0] if isinstance(env, list) else env
+    while isinstance(env, gym.Wrapper | gym.vector.VectorWrapper):
+        kinds = gym.ObservationWrapper | gym.vector.VectorObservationWrapper
+        if isinstance(env, kinds) and not isinstance(env, ViewObservation):
+            return env
+        env = env.env
+    return None
