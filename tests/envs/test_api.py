@@ -89,31 +89,33 @@ def test_same_seed_same_game(name):
     assert not equal(play(env, 0, 10), play(env, 1, 10))
 
 
-@pytest.mark.parametrize(
-    ("name", "kwargs"), [*((name, {}) for name in TURNS), (IDS[0], {"rows": 3, "goal": 16, "reward": "goal"})]
-)
+@pytest.mark.parametrize(("name", "kwargs"), [one for one in VARIANTS if one[0] in TURNS and "shaping" not in one[1]])
 def test_the_mask_marks_the_actions_that_change_the_state(name, kwargs):
     env = gym.make(name, **kwargs)
     base = env.unwrapped
     rng = np.random.default_rng(0)
     observation, info = env.reset(seed=0)
-    for _ in range(100):
+    for _ in range(40):
         mask, state = info["action_mask"], base.clone_state()
         assert mask.dtype == np.int8
         np.testing.assert_array_equal(base.action_masks(), mask == 1)
         assert base.action_masks().dtype == np.bool_
-        _, rewards, legal = base.afterstates()
+        boards, rewards, legal = base.afterstates()
+        fatal = base.fatal_actions() if name != IDS[0] else mask
         for action in range(len(mask)):
             after, reward, terminated, truncated, told = base.step(action)
             assert told["legal"] == bool(mask[action]) == legal[action]
             assert reward == rewards[action]
+            if name != IDS[0]:
+                assert equal(after["board"], boards[action])
+                assert fatal[action] == terminated
             if not mask[action]:
                 assert equal(after, observation)
                 assert (reward, terminated, truncated) == (0.0, False, False)
             base.restore_state(state)
-        observation, _, terminated, _, info = env.step(rng.choice(np.flatnonzero(mask)))
-        if terminated:
-            assert info["action_mask"].all()
+        observation, _, terminated, truncated, info = env.step(rng.choice(np.flatnonzero(mask)))
+        assert info["action_mask"].all() or not terminated
+        if terminated or truncated:
             observation, info = env.reset()
 
 
@@ -223,6 +225,8 @@ def test_batched_is_single(wrap, name, kwargs, mode):
     assert equal(native.reset(seed=seeds, options=options), sync.reset(seed=seeds, options=options))
     for mine, theirs in zip(native.unwrapped.afterstates(), zip(*sync.call("afterstates"), strict=True), strict=True):
         assert equal(mine, np.stack(theirs))
+    if hasattr(native.unwrapped, "fatal_actions"):
+        assert equal(native.unwrapped.fatal_actions(), np.stack(sync.call("fatal_actions")))
 
 
 @each_id

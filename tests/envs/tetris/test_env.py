@@ -3,20 +3,10 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from mergefall.tetris import from_text, place
+from mergefall.tetris import from_text
 from mergefall.tetris.env import TetrisEnv
-from mergefall.tetris.vector_env import TetrisVectorEnv
 
 from ..tools import equal
-
-VARIANTS = [
-    {"placements": "slide", "cols": 6, "rows": 8, "preview": 3},
-    {"preview": 0, "overflow": "clear_first", "reward": "score", "cols": 4, "rows": 6},
-    {"pieces": "five", "randomizer": "hidden", "preview": 2, "placements": "slide", "cols": 7, "rows": 9},
-    {"pieces": "sz", "randomizer": "bag7", "preview": 8, "cols": 16, "rows": 5},
-    {"placements": "reachable", "hold": True, "cols": 6, "rows": 8},
-]
-each_variant = pytest.mark.parametrize("kwargs", VARIANTS)
 
 
 @pytest.mark.parametrize(("tall", "score"), [(1, 40), (2, 100), (3, 300), (4, 1200), (5, 1240)])
@@ -41,40 +31,6 @@ def test_the_two_overflow_rules(overflow, lines, over, after):
     assert (reward, info["lines"], terminated) == (lines, lines, over)
     np.testing.assert_array_equal(observation["board"], from_text(after))
     np.testing.assert_array_equal(env.action_masks(), info["action_mask"] == 1)
-
-
-@each_variant
-def test_afterstates_are_the_placements(kwargs):
-    env, envs = TetrisEnv(**kwargs), TetrisVectorEnv(2, **kwargs)
-    observation, _ = env.reset(seed=0)
-    envs.reset(seed=0)
-    rules = env.rules
-    for _ in range(5):
-        boards, _, legal = env.afterstates()
-        over = env.fatal_actions()
-        assert equal(over, envs.fatal_actions()[0])
-        board, per_piece = observation["board"], rules.n_actions // (1 + rules.hold)
-        pieces = [observation["piece"]]
-        if rules.hold:
-            pieces.append(observation["hold"] if observation["hold"] < 7 else observation["queue"][0])
-        for action in range(rules.n_actions):
-            if not legal[action]:
-                assert not over[action]
-                continue
-            held, place_of = divmod(action, per_piece)
-            y, slide = None, place_of // (4 * rules.cols)
-            if rules.reachable:
-                (place_of, y), slide = divmod(place_of, rules.rows + 4), 0
-            rotation, column = divmod(place_of % (4 * rules.cols), rules.cols)
-            piece = rules.piece_set.names[pieces[held]]
-            placed = place(board, piece, rotation, column, slide, rules.overflow, y)
-            np.testing.assert_array_equal(placed.board, boards[action])
-            assert over[action] == placed.over
-        action = int(np.where(legal & ~over, (boards.any(axis=2)).sum(axis=1), 99).argmin())
-        observation, _, ended, *_ = env.step(action)
-        if ended:
-            break
-        envs.step([action, action])
 
 
 def test_cells_have_the_colours_of_the_pieces_that_left_them():
