@@ -340,3 +340,16 @@ def test_the_terminal_needs_no_keyboard(monkeypatch, capsys):
         terminal.show(["one\n", "two\n"], ["below"])
     assert "one" in (shown := capsys.readouterr().out)
     assert "below" in shown
+
+
+def test_q_asks_before_a_game_that_is_not_over_is_lost(tmp_path, monkeypatch, clock):
+    out = tmp_path / "mine.jsonl"
+    script = pressing(monkeypatch, ["left", "q", "", "right", "q"], clock)
+    play(BY_KEYS, {}, 3, out=out)
+    lines = [lines for _, lines in script.shown]
+    asked = ["not over" in shown[-1] for shown in lines]
+    assert asked == [False, False, True, True, False, True]
+    assert "paused" in lines[2][0]
+    assert "paused" not in lines[1][0]
+    assert len(lines[3]) == len(lines[2])  # no time passes while it asks
+    assert len(out.read_text().splitlines()) == 1  # the header alone

@@ -412,7 +412,8 @@ def play(
 ) -> None:
     """Play by hand until Q; the arguments are those of `mergefall play`.
 
-    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed.
+    With `out`, Q, R and Ctrl-C after a game's end keep the game, and R then begins one from another seed. Before its
+    end, Q asks.
 
     Raises ValueError if the file `out` holds other games, or the game of this seed already.
     """
@@ -425,16 +426,23 @@ def play(
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
         opened.enter_context(screen)
-        going = True
+        going, asked = True, False
         try:
             while going:
-                screen.show([session.env.render()], session.lines())
-                for key in screen.read(session.due()):
-                    if file is not None and session.step.terminated and key == "r":
+                asking = ["This game is not over, and would not be kept. Q again: quit; any other key: go on."] * asked
+                screen.show([session.env.render()], [*session.lines(), *asking])
+                for key in screen.read(None if asked else session.due()):
+                    over = session.step.terminated
+                    if file is not None and over and key == "r":
                         file.append(session.record())
                         session.begin(max(file.episodes) + 1)  # of which the file has no game
+                    elif file is not None and key == "q" and session.actions and not over and not asked:
+                        session.press("p")
+                        asked = True
+                        continue
                     elif not (going := session.press(key)):
                         break
+                    asked = False
                 session.pass_time()
         finally:  # Ctrl-C ends the session, too
             if file is not None and session.step.terminated:
