@@ -128,15 +128,6 @@ def test_replacements_are_uniform():
     np.testing.assert_allclose(shares, 1 / legal.sum(), atol=0.03)
 
 
-def test_the_mask_is_observed():
-    options = {"board": "2 4 8 16/. . . ./. . . ./. . . ."}
-    env = gym.make(G2048)
-    own, _ = env.reset(options=options)
-    seen, _ = observe_mask(env, "obs", "mask").reset(options=options)
-    assert seen["mask"].tolist() == [0, 0, 1, 0]
-    assert equal(seen["obs"], own)
-
-
 def test_observed_masks_follow_a_restored_state():
     envs = observe_mask(gym.make_vec(G2048, num_envs=2))
     envs.reset(seed=0, options={"board": "2 4 8 16/. . . ./. . . ./. . . ."})

@@ -156,22 +156,6 @@ def test_text_round_trips(ranks):
     assert to_text(to_text(ranks)) == to_text(ranks)
 
 
-def test_chance_frequencies():
-    """New tiles: a 4 with probability 0.1, cells uniform, the two independent (4.5 standard errors)."""
-    n = 200_000
-    states = core.new_states(n, 2, 3)
-    states[:, core.STREAM] = np.arange(n)  # seeds as close to each other as can be
-    cells = core.cells_of(states, 2, 3).reshape(n, 6)
-    cells[:, 1] = 5
-    for state in states:
-        core.put_tile(core.board_in(state)[0], np.uint64(core.draw(state)))
-    new = np.delete(cells, 1, axis=1)
-    counts = np.array([[np.sum(new[:, cell] == rank) for rank in (1, 2)] for cell in range(5)])
-    assert counts.sum() == n
-    expected = n * np.outer(np.full(5, 0.2), [0.9, 0.1])
-    assert (np.abs(counts - expected) < 4.5 * np.sqrt(expected)).all()
-
-
 def test_merges_are_never_capped():
     after, score, legal = move([[16, 16, 0, 0]] + [[0] * 4] * 3, 3)
     assert (after[0, 0], score, legal) == (17, 131072, True)

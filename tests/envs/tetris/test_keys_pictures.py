@@ -104,13 +104,6 @@ def test_what_stands_beside_the_field():
     assert len(lines) == 1 + 2 + 7
     red = "\x1b[48;2;224;82;76m\x1b[38;2;224;82;76m "
     assert [line.startswith(red) for line in lines] == [False] * 8 + [True] * 2
-    env.step(KEYS.index("hard drop"))
-    scene = canvas.scene(env._states[0])
-    assert scene.notes == ["", "", "back-to-back", ""]
-    assert (scene.cells[-2:] == 1).sum() == 2 * 3  # garbage is grey
-    env.restore_state(env.clone_state())
-    scene = canvas.scene(env._states[0])
-    assert set(scene.cells[2:].ravel().tolist()) == {0, 1}
 
 
 def test_each_key_of_the_game_is_on_the_keyboard():
