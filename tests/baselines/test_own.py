@@ -56,19 +56,6 @@ def test_greedy_tetris_takes_the_board_that_a_function_values_highest():
             assert values[action] == low(place(board, name, rotation, column).board)
 
 
-def test_what_a_compiled_function_raises_ends_the_search():
-    @numba.njit
-    def fails(board):
-        if board.max() > 2:
-            raise ValueError("too high")
-        return 1.0
-
-    player = make("2048/expectimax", heuristic=fails, depth=2)
-    with pytest.raises(ValueError, match="too high"):
-        player.act([[2, 2, 0], [0, 0, 1]])
-    assert player.act([[1, 0, 0], [0, 0, 0]]) in range(4)
-
-
 def test_what_a_function_raises_ends_the_search_and_the_game():
     calls = []
 
@@ -82,14 +69,6 @@ def test_what_a_function_raises_ends_the_search_and_the_game():
     with pytest.raises(KeyError, match="mine"):
         player.play("mergefall/Game2048-v0", 0)
     assert len(calls) == 2  # the searches ended without another call
-
-
-@pytest.mark.slow
-def test_a_tree_search_takes_functions():
-    own, ours = (make("2048/mcts", heuristic=h, simulations=8) for h in (monotone_smooth, "monotone-smooth"))
-    np.testing.assert_array_equal(own.values(BOARDS), ours.values(BOARDS))
-    with pytest.raises(ValueError, match="expected a finite number"):
-        make("2048/mcts", heuristic=lambda board: None, simulations=2).act(BOARDS[0])
 
 
 class First(Player):

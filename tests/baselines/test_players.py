@@ -75,6 +75,7 @@ MORE = [  # with other options, of other sizes
     ({"player": "2048/greedy", "order": [3, 1, 0, 2]}, G2048, {}),
     ({"player": "2048/expectimax", "heuristic": "tile-order", "depth": 1, "time_limit": 60}, G2048, {}),
     ({"player": "2048/mcts", "heuristic": {"player": "2048/random"}, "simulations": 20}, G2048, {}),
+    ({"player": "2048/mcts", "heuristic": f"{__name__}:up", "simulations": 8}, G2048, {}),
     ({"player": "2048/optimal", "objective": 64}, G2048, {"rows": 3, "cols": 2}),
     ({"player": "tetris/mcts", "heuristic": {"player": COUNTING}, "simulations": 20}, TETRIS, SMALL_FIELD),
     ({"player": "tetris/bcts"}, TETRIS, {"cols": np.int64(6), "rows": np.int64(12)}),

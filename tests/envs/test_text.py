@@ -104,12 +104,6 @@ def test_what_names_no_placement_in_tetris(answer, kind):
     assert read_answer(answer, FIELD.rules, np.ones(60, np.int8)) == (kind, None)
 
 
-@given(st.integers(0, 59))
-def test_the_names_of_actions_read_back(action):
-    name = action_names(FIELD.rules)[action]
-    assert read_answer(f"<answer>{name}</answer>", FIELD.rules, np.ones(60, np.int8)) == ("legal", action)
-
-
 WORDS = [
     "rotation",
     "column",

@@ -107,18 +107,6 @@ def test_the_rules_of_the_leaf_are_checked():
         make("tetris/mcts", heuristic={"player": {"player": "tetris/bcts", "cols": 8}}).values(FIELD)
 
 
-@pytest.mark.slow
-def test_over_a_tree_search_fatal_placements_are_excluded_and_its_unit_is_kept():
-    shown = {"board": from_text("...../####./####./####./####."), "piece": 0, "queue": [1]}
-    safe = np.isfinite(make("tetris/greedy").values(shown))
-    inner = {"player": "tetris/mcts", "simulations": 8}
-    player = make("tetris/mcts", heuristic={"player": inner}, simulations=100)
-    _, edges, _ = searched_tree(player, shown)
-    assert edges[0, ~safe]["visits"].sum() == edges[0, ~safe]["prior"].sum() == 0
-    assert edges[0, safe]["visits"].sum() == 100
-    assert player.heuristic == make("tetris/greedy").heuristic  # whose terms of moves count
-
-
 def test_rewards_that_no_search_counts_are_named():
     leaf = {"player": {"player": "tetris/rollout", "games": 3, "length": 5}}
     with pytest.raises(ValueError, match="no search counts the rewards that the values of tetris/rollout stand for"):

@@ -97,22 +97,6 @@ def test_the_fast_start_is_the_plain_one():
     np.testing.assert_array_equal(fast, states)
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(2, 2), (2, 3), (3, 4), (4, 4)])
-def test_packed_moves_are_the_reference(rows, cols):
-    rng = np.random.default_rng(3)
-    batch = random_boards(rng, 500, rows, cols, 14)
-    after, gains, legal = moves(batch)
-    tables = packed.line_table(cols), packed.line_table(rows)
-    for i in range(500):
-        word = np.uint64(packed.pack(batch[i].ravel(), rows, cols))
-        *slid, along, across = packed.moves(word, *tables)
-        for action in range(4):
-            assert slid[action] == packed.pack(after[i, action].ravel(), rows, cols)
-            assert (slid[action] != word) == legal[i, action]
-            if legal[i, action]:
-                assert (along, across)[action % 2] == gains[i, action]
-
-
 def compiled_left(lines):
     """Lines int[n, length] slid left by the compiled rules, six at a time: (lines, scores, legal), scores per line."""
     slid = np.array(lines, dtype=np.uint8)

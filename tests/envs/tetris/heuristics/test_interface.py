@@ -88,13 +88,13 @@ def test_a_value_is_the_weighted_sum_of_the_terms_of_the_slow_twin(spec):
             assert h(placed) == pytest.approx(expected)
 
 
-def leaves(h, board, piece, clear_first, clears):
+def leaves(h, board, piece, clear_first):
     """The arguments of `place` after the piece, the place at rest, and the value of all placements of a piece.
 
     Drops and slides, and of tetrominoes the reachable placements, come from the kernels of a search.
     """
     rows, cols = board.shape
-    prepare, leaf = h.kernels(clears)[2:]
+    prepare, leaf = h.kernels()[2:]
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
     placements, weights = np.zeros(4 * cols * (rows + 4), np.int64), h.weight_vector()
     prepare(columns, rows, memo)
@@ -107,7 +107,7 @@ def leaves(h, board, piece, clear_first, clears):
             how = {"rotation": rotation, "column": column, "y": y}
             if reach is None:
                 how = {"rotation": rotation, "column": action % cols, "slide": action // (4 * cols)}
-            yield how, (piece, rotation, column, y), value
+            yield how, value
     assert (columns == before[0]).all()
     assert (memo == before[1]).all()
 
@@ -126,29 +126,13 @@ def test_a_leaf_is_the_value_of_the_placement(spec, overflow):
     cleared = lost = 0
     for i, board in enumerate(BOARDS):
         index = (5 * i) % len(NAMES)
-        for how, _, value in leaves(h, board, index, overflow == "clear_first", True):
+        for how, value in leaves(h, board, index, overflow == "clear_first"):
             placed = place(board, NAMES[index], **how, overflow=overflow)
             assert value == h(placed), (i, NAMES[index], how)
             cleared += placed.lines
             lost += placed.over
     assert cleared > 30
     assert lost > 10
-
-
-@pytest.mark.parametrize("spec", SPECS, ids=str)
-def test_a_leaf_without_clearing_is_the_value_of_the_locked_board(spec):
-    h = heuristic(spec)
-    weights = h.weight_vector()
-    for i, board in enumerate(BOARDS):
-        index, rows = (5 * i + 3) % len(NAMES), board.shape[0]
-        for how, resting, value in leaves(h, board, index, True, False):
-            placed = place(board, NAMES[index], **how)
-            kernels = h.kernels(False)
-            terms = h.terms(placed)
-            expected = kernels.move(*resting, 0, 0, rows, weights)
-            expected += sum(getattr(h, name) * terms[name] for name in h.of_last.names)
-            expected += h.board(placed.locked)
-            assert value == (-np.inf if min(r for r, _ in placed.cells) < 0 else expected)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=str)
