@@ -22,6 +22,7 @@ from mergefall.typing import Array, Bools, Dict, Floats, Info, Ints, Observation
 from mergefall.words import stream_from_seed
 
 MOST_GAMES = 1 << 24  # of a batch
+RENDER_MODES = ("ansi", "rgb_array")
 
 
 @cache
@@ -49,6 +50,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
     - `max_episode_steps`: int ≥ 1, actions after which an episode is truncated; default: None, no cap.
     - `threads`: int ≥ 1, threads that share a step; results do not depend on it. Default: one for every 2048 games of
       2048 or 1024 of Tetris, at most one for each core.
+    - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
     """
 
     # Each game is a row of `_states` uint64[n, words]. A step writes what the games show to `seen`, a NamedTuple of
@@ -62,11 +64,14 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         num_envs: int = 1,
         *values: Any,
         shaping: Options | None = None,
+        render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
         threads: int | None = None,
         **arguments: Any,
     ) -> None:
+        if render_mode not in (None, *RENDER_MODES):
+            raise ValueError(f"render_mode is {render_mode!r}; expected one of {', '.join(RENDER_MODES)}, or None")
         modes = [mode.value for mode in AutoresetMode]
         if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
             raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
@@ -79,8 +84,12 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         if threads is None:
             threads = max(1, min(cores(), self.num_envs // self.fewest))
         self.threads = min(integer("threads", threads, 1), self.num_envs)
+        self.render_mode = render_mode
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = self.single_type.metadata | {"render_modes": [], "autoreset_mode": self.autoreset_mode}
+        self.metadata = self.single_type.metadata | {
+            "render_modes": list(RENDER_MODES),
+            "autoreset_mode": self.autoreset_mode,
+        }
         self.single_observation_space = rules.observation_space()
         self.single_action_space = rules.action_space()
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
@@ -93,6 +102,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self._given_seeds = [-1] * self.num_envs
         size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
+        pictured = self.num_envs if render_mode else 0
+        self._canvases: list[Any] = [self.single_type.canvas_type(rules) for _ in range(pictured)]
         self._limits = rules.limits(max_episode_steps or 0)
 
     def reset(
@@ -114,6 +125,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         seen, starts = self.rules.seen(self.num_envs), self._pool if start is None else start[None]
         self.rules.kernels.begin(self._states, np.flatnonzero(mask), starts, start is None)
         self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
+        self._paint_all(np.flatnonzero(mask))
         observations, columns = self.rules.shown(seen)
         for column in columns.values():
             column[~mask] = 0
@@ -140,6 +152,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         self._answer()
         fresh = self.beginning()
+        if self.render_mode is not None:
+            self._paint_all(np.flatnonzero(~fresh), actions)
+            self._paint_all(np.flatnonzero(fresh))
         seen, paid = self.rules.seen(self.num_envs), None
         before = 0.0 if self.shaping is None else self.shaping.of_states(self._states)
         if self.threads == 1:
@@ -160,9 +175,22 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
     def _answer(self) -> None:
         """Called before each step: an opponent decides here."""
 
+    def _paint_all(self, which: Ints, actions: Ints | None = None) -> None:
+        for i in which.tolist() if self.render_mode else ():
+            self._canvases[i].paint(self._states[i], None if actions is None else int(actions[i]))
+
     def _step_part(self, part: tuple[int, int], actions: Any, fresh: Bools, seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
         _stepper(self.rules)(*part, self._states, actions, fresh, self._pool, self._limits, seen)
+
+    def render(self) -> tuple[Any, ...] | None:
+        """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""
+        if self.render_mode is None:
+            gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
+            return None
+        return tuple(
+            canvas.frame(state, self.render_mode) for canvas, state in zip(self._canvases, self._states, strict=True)
+        )
 
     def _restart(self, seen: Any, paid: Floats | None) -> Dict:
         """Begin anew the games that have ended; returns the infos `final_obs` and `final_info` of their ends."""
@@ -179,6 +207,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         if paid is not None:
             paid[which] = 0.0
         self.rules.kernels.begin(self._states, which, self._pool, True)
+        self._paint_all(which)
         self.rules.kernels.look(self._states, which, seen, *self.rules.more)
         infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
@@ -231,6 +260,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self._states = self.rules.restored(state, self._states)
         self._ended = self.rules.ended(self._states, self.max_episode_steps)
         self._started = True
+        self._paint_all(self._everyone)
 
 
 def _infos(columns: Dict, paid: Floats | None, mask: Bools) -> Dict:

@@ -233,16 +233,23 @@ def test_batched_is_single(wrap, name, kwargs, mode):
 @pytest.mark.parametrize("mode", ["ansi", "rgb_array"])
 def test_rendering(name, mode):
     env = gym.make(name, render_mode=mode)
+    envs = gym.make_vec(name, num_envs=2, render_mode=mode)
     _, info = env.reset(seed=0)
+    envs.reset(seed=0)
     for _ in range(5):
-        _, _, _, _, info = env.step(int(info["action_mask"].argmax()))
-    picture = env.render()
+        action = int(info["action_mask"].argmax())
+        _, _, _, _, info = env.step(action)
+        envs.step([action, action])
+    picture, pictures = env.render(), envs.render()
+    assert equal(pictures[0], picture)
+    assert len(pictures) == 2
     if mode == "rgb_array":
         assert picture.dtype == np.uint8
         assert picture.ndim == 3
         assert picture.std() > 10
     env.close()
     env.close()
+    envs.close()
 
 
 @each_id

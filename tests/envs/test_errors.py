@@ -137,6 +137,7 @@ def test_boards_of_2048(board, message):
     (lambda: planes(flat(gym.make(G2048))), "env observes .*; 'planes' needs the environment's own .*, Box"),
     (lambda: Game2048VectorEnv(0), "num_envs is 0"),
     (lambda: Game2048VectorEnv(10**30), "num_envs is 10+; expected an integer from 1 to"),
+    (lambda: Game2048VectorEnv(render_mode="human"), "render_mode is 'human'"),
     (lambda: Game2048Env(render_mode="tv"), "render_mode is 'tv'"),
     (lambda: game2048.clusters(np.zeros((2, 2))), "type float64"),
     (lambda: game2048.compare_move([[1, 1], [0, 0]], 4), "action 4; expected 0 up"),
@@ -188,7 +189,7 @@ def test_every_weight_is_refused_by_name(make, name):
     ),
     (of_2048, {"name": "monotone-smooth", "max": np.complex128(1)}, "expected a finite number"),
     (of_2048, {"name": "prairie-fire", "stages": [[11, {"penalty": 1e101}]]}, "'penalty' of prairie-fire"),
-    (of_2048, {"name": "tile-order", "distinct": 1}, "distinct of tile-order is 1"),
+    (of_2048, {"name": "tile-order", "strict": 1}, "strict of tile-order is 1"),
     (
         of_2048,
         {"name": "prairie-fire", "stages": [[11, {"rewards": 1}]]},

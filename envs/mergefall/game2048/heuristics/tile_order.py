@@ -18,7 +18,7 @@ from mergefall.weighted import Terms, check_weight, dot
 
 GAME_OVER = -9_999_999_999.0
 
-DISTINCT, CORNER = 4, 5  # indices in the weight vector, after the four weights
+STRICT, DISTINCT, CORNER = 4, 5, 6  # indices in the weight vector, after the four weights
 
 # The weights of the cells, by the number of good rows; all share the bottom row.
 IN_CORNER = 30000.0
@@ -64,12 +64,12 @@ def largest_left(cells, taken):
 
 
 @kernel
-def good_rows(cells, distinct):
+def good_rows(cells, strict, distinct):
     """The number of consecutive good rows from the bottom, 0 to 3.
 
-    The rows are read as a snake, the bottom one left to right. Each cell must be the largest tile not yet taken. The
-    fourth cell of a row may be the second largest; the tile passed over is then due next. With `distinct`, a row with
-    two equal neighbours is bad.
+    The rows are read as a snake, the bottom one left to right. Each cell must be the largest tile not yet taken. Unless
+    `strict`, the fourth cell of a row may be the second largest; the tile passed over is then due next. With
+    `distinct`, a row with two equal neighbours is bad.
     """
     taken = 0
     for good in range(3):
@@ -78,7 +78,7 @@ def good_rows(cells, distinct):
             rank = cells[4 * r + (k if r % 2 else 3 - k)]
             last = cells[4 * r + (k - 1 if r % 2 else 4 - k)] if k else 0
             due = largest_left(cells, taken)
-            if rank != cells[due] and k == 3:
+            if rank != cells[due] and k == 3 and not strict:
                 due = largest_left(cells, taken | 1 << due)
             if rank == 0 or rank != cells[due] or (distinct and rank == last):
                 return good
@@ -89,7 +89,7 @@ def good_rows(cells, distinct):
 @kernel
 def terms_of_cells(cells, rows, cols, to_move, weights):
     total, empty, merges, order = 0.0, 0, 0.0, 0.0
-    matrix = MATRICES[good_rows(cells, weights[DISTINCT] != 0)]
+    matrix = MATRICES[good_rows(cells, weights[STRICT] != 0, weights[DISTINCT] != 0)]
     for i in range(16):
         total += tile(cells[i])
         empty += cells[i] == 0
@@ -150,30 +150,32 @@ def larger(board, rank):
 
 
 @kernel(forceinline=True)
-def good_end(above, third, fourth):
+def good_end(above, third, fourth, strict):
     """Whether a falling row that ends in `third`, `fourth` is good: no tile of the rows `above` is due before it.
 
-    One tile may be due before the fourth cell, but not before the third.
+    Unless `strict`, one tile may be due before the fourth cell, but not before the third.
     """
     passed_over = larger(above, fourth)
-    return passed_over == U(0) or (passed_over & (passed_over - U(1)) == U(0) and larger(above, third) == U(0))
+    if passed_over == U(0):
+        return True
+    return not strict and passed_over & (passed_over - U(1)) == U(0) and larger(above, third) == U(0)
 
 
 @kernel(forceinline=True)
-def good_rows_of_packed(board, mirrored, counts):
+def good_rows_of_packed(board, mirrored, counts, strict):
     """The number of consecutive good rows from the bottom, 0 to 3; a good row falls along the snake."""
     nibble = U(15)
     if not counts[board >> U(48)] >> FALLS:
         return 0
-    if not good_end(board & U(0xFFFFFFFFFFFF), board >> U(56) & nibble, board >> U(60)):
+    if not good_end(board & U(0xFFFFFFFFFFFF), board >> U(56) & nibble, board >> U(60), strict):
         return 0
     if not counts[mirrored >> U(32) & LINE] >> FALLS:
         return 1
-    if not good_end(board & U(0xFFFFFFFF), board >> U(36) & nibble, board >> U(32) & nibble):
+    if not good_end(board & U(0xFFFFFFFF), board >> U(36) & nibble, board >> U(32) & nibble, strict):
         return 1
     if not counts[board >> U(16) & LINE] >> FALLS:
         return 2
-    return 3 if good_end(board & LINE, board >> U(24) & nibble, board >> U(28) & nibble) else 2
+    return 3 if good_end(board & LINE, board >> U(24) & nibble, board >> U(28) & nibble, strict) else 2
 
 
 @kernel(forceinline=True)
@@ -186,7 +188,7 @@ def value_of_packed(board, to_move, tables, weights):
     along += np.int64(counts[turned >> U(32) & LINE]) + np.int64(counts[turned >> U(48)])
     if (across | along) & MOVES == 0:
         return GAME_OVER
-    good = good_rows_of_packed(board, mirrored, counts)
+    good = good_rows_of_packed(board, mirrored, counts, weights[STRICT] != 0)
     if good >= 1:
         r2 = mirrored >> U(32) & LINE
     if good == 1:
@@ -216,12 +218,13 @@ class TileOrder(Heuristic):
     - `average`: of the tiles, rounded down.
     - `empty`: empty cells.
     - `merges`: 2·value of each pair of equal neighbours; a cell counts once in its row and once in its column.
-    - `order`: Σ tile · matrix. The number of good rows from the bottom chooses the matrix; in a good row
-      each cell is the largest tile left, the fourth perhaps the second largest. The term is GAME_OVER =
+    - `order`: Σ tile · matrix. The number of good rows from the bottom chooses the matrix. It is GAME_OVER =
       −9,999,999,999 if the player is to move (`to_move`) and can only move up.
 
     If no move is left, the whole value is GAME_OVER. Options:
 
+    - `strict`: bool, whether all four cells of a good row must be in order. Default: False, the fourth may be the
+      second largest tile left.
     - `distinct`: bool, whether a row with two equal neighbours is not good. Default: False.
     - `corner`: float, the matrices' weight of the corner. Default: 30000, the document's.
 
@@ -244,17 +247,19 @@ class TileOrder(Heuristic):
     empty: float = 30.0
     merges: float = 40.0
     order: float = 2.0
+    strict: bool = False
     distinct: bool = False
     corner: float = IN_CORNER
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_weight(self.name, "corner", self.corner)
+        boolean("strict of tile-order", self.strict)
         boolean("distinct of tile-order", self.distinct)
 
     def weight_vector(self) -> Floats:
-        """The four weights, then `distinct` as 0 or 1, then `corner`: float64[6]."""
-        return np.append(super().weight_vector(), [self.distinct, self.corner])
+        """The four weights, then `strict` and `distinct` as 0 or 1, then `corner`: float64[7]."""
+        return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 
     def tables(self) -> tuple[Array, ...]:
         return _tables(self.distinct)

@@ -1,6 +1,7 @@
 """The figures of the published originals, computed by a reference program: every one must come out."""
 
 import numpy as np
+import pytest
 from mergefall.game2048 import HEURISTICS, clusters
 from mergefall.game2048.heuristics import TileOrder
 from mergefall.game2048.heuristics.tile_order import MATRICES
@@ -13,24 +14,27 @@ def figures(golden, system, name):
     return np.array([entry[system][name] for entry in golden], dtype=float)
 
 
-def test_tile_order(golden, boards):
-    h = HEURISTICS["tile-order"]
-    assert (h(boards) == figures(golden, "s000", "total")).all()
-    assert (h(boards, to_move=True) == figures(golden, "s000", "total_move")).all()
+@pytest.mark.parametrize("strict", [False, True])
+def test_tile_order(golden, boards, strict):
+    h = TileOrder(strict=strict)
+    suffix = "_strict" if strict else ""
+    assert (h(boards) == figures(golden, "s000", f"total{suffix}")).all()
+    assert (h(boards, to_move=True) == figures(golden, "s000", f"total_move{suffix}")).all()
     terms = h.terms(boards)
     assert (terms["average"] == np.nan_to_num(figures(golden, "s000", "average"))).all()
     assert (terms["empty"] == figures(golden, "s000", "empty")).all()
     assert (terms["merges"] == figures(golden, "s000", "potential_merge")).all()
-    assert (terms["order"] == figures(golden, "s000", "order_lenient")).all()
+    assert (terms["order"] == figures(golden, "s000", "order_strict" if strict else "order_lenient")).all()
 
 
 def test_tile_order_as_its_program_later_was(golden, boards):
     """Good rows without equal neighbours, and another corner; the golden data has the number of good rows."""
-    matrices = MATRICES[figures(golden, "s000", "index_lenient_later").astype(int)]
-    matrices[:, 3, 0] = 40000
-    tiles = np.where(boards > 0, 2.0**boards, 0.0)
-    terms = TileOrder(distinct=True, corner=40000).terms(boards)
-    assert (terms["order"] == (tiles * matrices).sum(axis=(1, 2))).all()
+    for strict, column in ((False, "index_lenient_later"), (True, "index_strict_later")):
+        matrices = MATRICES[figures(golden, "s000", column).astype(int)]
+        matrices[:, 3, 0] = 40000
+        tiles = np.where(boards > 0, 2.0**boards, 0.0)
+        terms = TileOrder(strict=strict, distinct=True, corner=40000).terms(boards)
+        assert (terms["order"] == (tiles * matrices).sum(axis=(1, 2))).all()
 
 
 def test_monotone_smooth(golden, boards):

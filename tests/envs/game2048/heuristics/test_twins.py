@@ -14,7 +14,7 @@ from ...tools import monotone_smooth_terms
 ALL_TERMS = {term: 0.5 + i for i, term in enumerate(HEURISTICS["prairie-fire"].term_names)}
 SPECS = [
     *HEURISTICS,
-    {"name": "tile-order", "merges": 12.5},
+    {"name": "tile-order", "strict": True, "merges": 12.5},
     {"name": "tile-order", "distinct": True, "corner": 40000},
     {"name": "monotone-smooth", "smoothness": 1, "corner": 0},
     {"name": "prairie-fire"} | ALL_TERMS,
