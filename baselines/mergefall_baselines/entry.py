@@ -21,9 +21,11 @@ does not see that its arrays have no owner (`mergefall.kernels.unowned`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
+from mergefall.kernels import kernel, unowned
 from mergefall.typing import Kernel
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.core import cgutils
@@ -131,3 +133,16 @@ def _settings_at(typing_context: Any, address: Any, kind: Any) -> Any:
 
 
 settings_at: Any = intrinsic(_settings_at)
+
+
+@cache
+def entry_kernel(signature: Any) -> Kernel:
+    """The entry of decision kernels of a signature."""
+    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+
+    @kernel
+    def entry(state, memory, values, settings):
+        decide, own = settings_at(settings, settings_type)
+        return call(decide, decide_type, (unowned(state), unowned(memory), unowned(values), own))
+
+    return entry

@@ -30,7 +30,6 @@ from mergefall_baselines.player import (
     Player,
     Trajectory,
     check_values,
-    choose_unmasked,
     play_in_env,
 )
 
@@ -231,24 +230,6 @@ class KernelPlayer(Player):
     def values(self, observation: Observation, state: Any = None) -> Floats:
         return self._decide_all(observation, state, None, exact=True)[1]
 
-    def predict(
-        self,
-        observation: Observation,
-        state: Any = None,
-        episode_start: Any = None,
-        deterministic: bool = True,
-        action_masks: Any = None,
-    ) -> tuple[Ints, Any]:
-        actions, values, memory = self._decide_all(observation, state, episode_start, exact=False)
-        if action_masks is not None:
-            actions = choose_unmasked(
-                actions,
-                action_masks,
-                values.shape[-1],
-                lambda: self._decide_all(observation, state, episode_start, exact=True)[1],
-            )
-        return actions, memory if self.remembers else None
-
     def play(
         self, env_id: str, seed: int, env_kwargs: Options | None = None, max_episode_steps: int | None = None
     ) -> Trajectory:
@@ -273,7 +254,7 @@ class KernelPlayer(Player):
 
     def _decide_all(
         self, observation: Observation, state: Any, episode_start: Any, exact: bool
-    ) -> tuple[Ints, Floats, Words]:
+    ) -> tuple[Ints, Floats, Words | None]:
         with in_place(self.name):
             batch, shown, single = self.form.rules.read(observation)
             self._check_rules(shown, "the observation shows")
@@ -283,7 +264,9 @@ class KernelPlayer(Player):
         with self._lock:
             actions = self._decide(rules, states, memory, values, exact)
         self._settle(rules, states, values)
-        return (actions[0].reshape(()), values[0], memory[0]) if single else (actions, values, memory)
+        if single:
+            actions, values, memory = actions[0].reshape(()), values[0], memory[0]
+        return actions, values, memory if self.remembers else None
 
     def _settle(self, rules: Any, states: Array, values: Array) -> None:
         """Raises what a user's function raised, and NotFiniteError if some values are no decision."""

@@ -18,18 +18,17 @@ from mergefall.weighted import WeightedSum
 
 from mergefall_baselines.kernel_player import Form, KernelPlayer
 from mergefall_baselines.player import NotFiniteError, Player, check_values
-from mergefall_baselines.registry import of_game, player_of
+from mergefall_baselines.registry import of_game
 from mergefall_baselines.tree import CONSIDERED, Plan, Trees, halving, new_trees, tree_at, update
 
 RANGE_SHARE = 0.25  # the default temperature, in units of the range of a position's values
-SEED = np.random.SeedSequence(0).generate_state(1, np.uint64)[0]  # of the draws, which differ between positions
 MOST_SIMULATIONS = 100_000  # of reachable placements, they take 6 GB of memory
 
 
 class Game(NamedTuple):
     """A game under certain rules, as a search needs it."""
 
-    kernels: tuple[Kernel, Kernel, Kernel]  # (search, select, conclude), see `tree.tree_kernels`
+    kernels: tuple[Kernel, Kernel, Kernel]  # (decide_by_tree, select, conclude), see `tree.tree_kernels`
     settings: Any  # of these
     words: int  # of a node's state
     n_actions: int
@@ -37,7 +36,6 @@ class Game(NamedTuple):
     observations: Callable[[Words], Observation]  # of nodes' states uint64[n, words]
     # (State, memory, root). Writes the root that a search from a state of the environment begins with.
     write_root: Callable[[Words, Words, Words], None]
-    decide: Kernel  # of a compiled search; its settings are (tree, plan, `settings`)
     # (States, values). Sets the values float64[n, A] of actions that are fatal to -inf.
     exclude: Callable[[Words, Floats], Any] = lambda states, values: None
 
@@ -47,7 +45,7 @@ def leaf_player(spec: Any, form: Form, what: str = "player") -> Player:
 
     Raises ValueError, which calls it `what`, for a player that does not value actions or plays another game.
     """
-    player = of_game(player_of(spec, what), form.rules, what)
+    player = of_game(spec, form.rules, what)
     if type(player).values is Player.values:
         raise ValueError(f"{what} is {player.name!r}, which does not value actions; it only chooses one")
     return player
@@ -110,7 +108,6 @@ class TreeSearch(KernelPlayer):
             temperature=-RANGE_SHARE if temperature is None else number("temperature", temperature, above=0),
             lost=lost_of(leaf, self.rewards, math.nan),
             gamma=self.gamma,
-            seed=SEED,
         )
 
     def _make_game(self, way: Any) -> Game:
@@ -131,7 +128,7 @@ class TreeSearch(KernelPlayer):
         game = self._game(way)
         shape = self.plan.simulations, game.n_actions, game.words
         tree = self._once(("tree", shape), lambda: tree_at.py_func(new_trees(1, *shape), 0))
-        return game.decide, (tree, self.plan, game.settings)
+        return game.kernels[0], (tree, self.plan, game.settings)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         """The actions of trees that Python grows side by side, one leaf of each at a time, if none are compiled."""
@@ -156,16 +153,16 @@ class TreeSearch(KernelPlayer):
         """Value the leaves int64[T] of the trees by one call of the player, and back them up."""
         t = np.flatnonzero(leaves >= 0)
         t = t[trees.nodes["seen"][t, leaves[t]] == 0]
-        rows = np.full(leaves.shape, -1)
-        rows[t] = np.arange(len(t))
-        values, value = np.empty((len(t), game.n_actions)), np.full(len(t), np.nan)
+        values, value = trees.values, np.full(len(leaves), np.nan)
         if len(t):
             states = trees.states[t, leaves[t]]
-            values[:], of_boards = game.leaf.search_values(game.observations(states))
-            check_values(game.leaf.name, values)
-            game.exclude(states, values)
+            values[t], of_boards = game.leaf.search_values(game.observations(states))
+            found = values[t]
+            check_values(game.leaf.name, found)
+            game.exclude(states, found)
+            values[t] = found
             if of_boards is not None:
-                value[:] = of_boards
-                if (lost := value[~np.isfinite(value) & np.isfinite(values).any(axis=1)]).size:
+                value[t] = of_boards
+                if (lost := of_boards[~np.isfinite(of_boards) & np.isfinite(found).any(axis=1)]).size:
                     raise NotFiniteError(f"{game.leaf.name} values a board at {lost[0]}; expected a number")
-        update(trees, leaves, rows, values, value, self.plan)
+        update(trees, leaves, values, value, self.plan)

@@ -166,11 +166,20 @@ class Player:
 
         By default it chooses the action with the highest value (ties: the lowest).
         """
-        values = self.values(observation, state)
-        actions = np.asarray(values.argmax(axis=-1))
+        actions, values, after = self._decide_all(observation, state, episode_start, False)
         if action_masks is not None:
-            actions = choose_unmasked(actions, action_masks, values.shape[-1], lambda: values)
-        return actions, state
+            actions = choose_unmasked(
+                actions,
+                action_masks,
+                values.shape[-1],
+                lambda: self._decide_all(observation, state, episode_start, True)[1],
+            )
+        return actions, after
+
+    def _decide_all(self, observation: Any, state: Any, episode_start: Any, exact: bool) -> tuple[Ints, Floats, Any]:
+        """(The chosen actions, the values of all, the next state); if not `exact`, other values may be bounds."""
+        values = self.values(observation, state)
+        return np.asarray(values.argmax(axis=-1)), values, state
 
     def with_rules(self, rules: Options) -> Player:
         """This player under an environment's rules: fills in missing rules.
@@ -233,9 +242,14 @@ def title_of(spec: Any) -> str:
     >>> title_of({"player": "2048/minimax", "depth": 1})
     '2048/minimax depth=1'
     """
-    options = dict(spec) if isinstance(spec, Mapping) else {"player": spec}
-    name = options.pop("name" if "name" in options else "player")  # `name` in files of version 0.1.0
+    name, options = parts_of(spec) if isinstance(spec, Mapping) else (spec, {})
     return title(str(name), options)
+
+
+def parts_of(spec: Options) -> tuple[Any, Dict]:
+    """(The player that a mapping names, None if it names none; its options)."""
+    options = dict(spec)
+    return options.pop("name" if "name" in options else "player", None), options  # `name` in files of version 0.1.0
 
 
 def name_of_player(player: Predictor) -> str:
@@ -332,13 +346,12 @@ def play_in_env(
     seed: int,
     env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
-    wrap: Callable[[Any], Any] = lambda env: env,
 ) -> Trajectory:
     """Play one episode in the gym loop: the slow twin of every compiled whole-episode loop.
 
-    `player` is anything with ``predict`` (`chosen_by`). `wrap` is applied to the environment before play.
+    `player` is anything with ``predict`` (`chosen_by`).
     """
-    env = wrap(gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {})))
+    env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
     game = steps(env, seed, chosen_by(player, seed))
     actions: list[int] = []
     try:

@@ -17,7 +17,7 @@ from mergefall.imports import imported, is_import, name_of
 from mergefall.library import holds_function, to_json
 from mergefall.typing import Dict, Options
 
-from mergefall_baselines.player import OfPredictor, Player
+from mergefall_baselines.player import OfPredictor, Player, parts_of
 
 Factory = Callable[..., Any]
 _FACTORIES: dict[str, Factory] = {}
@@ -136,8 +136,7 @@ def player_of(spec: Any, what: str = "player") -> Player:
         case Player():
             return spec
         case Mapping():
-            options = dict(spec)
-            name = options.pop("name" if "name" in options else "player", None)  # `name` in files of version 0.1.0
+            name, options = parts_of(spec)
             if isinstance(name, str):
                 return make(name, **options)
             if name is not None and not options:
@@ -162,8 +161,9 @@ def without_memory(player: Player, what: str = "player") -> Player:
     return player
 
 
-def of_game(player: Player, rules: type, what: str = "player") -> Player:
-    """The player itself; raises ValueError, which calls it `what`, if games of such `rules` are not its own."""
+def of_game(spec: Any, rules: type, what: str = "player") -> Player:
+    """The player of a spec; raises ValueError, which calls it `what`, if games of such `rules` are not its own."""
+    player = player_of(spec, what)
     if player.form is not None and not issubclass(rules, player.form.rules):
         raise ValueError(f"{what} is {player.name!r}, which plays another game")
     return player
@@ -172,9 +172,9 @@ def of_game(player: Player, rules: type, what: str = "player") -> Player:
 def player_under(rules: Any, spec: Any, what: str = "player") -> Player:
     """The player of a spec under an environment's `rules`; its values need the observation alone.
 
-    Raises ValueError as `player_of`, `of_game` and `without_memory` do, and for a player of other rules.
+    Raises ValueError as `of_game` and `without_memory` do, and for a player of other rules.
     """
-    player = of_game(player_of(spec, what), type(rules), what)
+    player = of_game(spec, type(rules), what)
     return without_memory(player.with_rules(asdict(rules)), what)
 
 

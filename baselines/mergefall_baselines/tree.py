@@ -43,6 +43,7 @@ U = np.uint64
 LEAST_PRIOR = 1e-300  # has a logarithm
 DEEPEST = 60  # own moves below the root: positions there stay leaves (`game2048.player.MARGIN` allows 64)
 EXPLORATION = 0.5  # the constant of PUCT
+SEED = np.random.SeedSequence(0).generate_state(1, np.uint64)[0]  # of the draws, which differ between positions
 CONSIDERED = 16  # actions that sequential halving begins with
 VISIT_SCALE = (
     50.0  # c_visit: the weight of values at the root grows with this plus the visits of the most visited action
@@ -105,7 +106,6 @@ class Plan(NamedTuple):
     temperature: float  # of priors; negative: in units of the range of a position's values
     lost: float  # value of a lost position; NaN: as far below the lowest value met as that is below the highest
     gamma: float  # discount of each further move
-    seed: np.uint64
 
 
 def new_trees(count: int, simulations: int, actions: int, words: int) -> Trees:
@@ -248,43 +248,44 @@ def backup(tree, leaf, plan):
 
 
 @kernel
-def update(trees, leaves, rows, values, value, plan):
-    """Value the leaves int64[T] of all trees and back them up.
-
-    Leaf t gets the values of row rows[t] of float64[k, A] and its value in float64[k]; at -1 it has values already.
-    """
-    trees, leaves, rows, values, value, plan = unowned((trees, leaves, rows, values, value, plan))
+def update(trees, leaves, values, value, plan):
+    """Back up the leaves int64[T] of all trees; one without values gets those of float64[T, A] and float64[T]."""
+    trees, leaves, values, value, plan = unowned((trees, leaves, values, value, plan))
     for t in range(len(leaves)):
         tree = tree_at(trees, t)
-        if rows[t] >= 0:
-            expand(tree, leaves[t], values[rows[t]], value[rows[t]], plan)
+        if leaves[t] >= 0 and not tree.nodes[leaves[t]].seen:
+            expand(tree, leaves[t], values[t], value[t], plan)
         if leaves[t] > 0:
             backup(tree, leaves[t], plan)
 
 
-def tree_kernels(advance: Kernel, is_legal: Kernel, decide: Any, shown: int) -> tuple[Kernel, Kernel, Kernel]:
-    """(search, select, conclude) of a game; `game` are settings that the game's player makes.
+def tree_kernels(
+    write_root: Kernel, advance: Kernel, choice_of: Kernel, decide: Any, shown: int
+) -> tuple[Kernel, Kernel, Kernel]:
+    """(decide_by_tree, select, conclude) of a game; `game` are settings that the game's player makes.
 
     Args:
+        write_root: (state, memory, root, game). Writes the root that a search from a state of the game begins with.
         advance: (state, action, bits, after, game) -> (outcome, reward, over). Writes the state that follows a legal
             action and the outcome that 64 random bits decide on. Equal outcomes of a chance node have equal numbers.
-        is_legal: (state, action, game) -> whether an action is legal.
+        choice_of: (state, action, game) -> the choice that stands for an action, below 0 if it is illegal.
         decide: the decision kernel at the leaves, with ``game.memory`` and settings ``game.leaf``; None: values come
             from Python.
         shown: the first word of a state that the draws may depend on.
 
     The kernels returned:
 
-    - `search`: (tree, plan, game). Grows one tree from the root state in it, with `decide`.
+    - `decide_by_tree`: the decision kernel of a search with `decide`; its settings are (tree, plan, game).
     - `select`: (trees, simulation, leaves, plan, game). Writes the next leaf of each tree, int64[T]; -1 where a root
       has no action. Simulation -1 begins the trees: their leaves are the roots.
     - `conclude`: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
     """
-    descend = _descend(advance, shown)
+    descend, conclude = _descend(advance, shown), _conclude(choice_of)
 
     @kernel
-    def search(tree, plan, game):
-        tree, plan, game = unowned((tree, plan, game))
+    def decide_by_tree(state, memory, values, settings):
+        tree, plan, game = unowned(settings)
+        write_root(state, memory, tree.states[0], game)
         for simulation in range(-1, plan.simulations):
             leaf = descend(tree, simulation, plan, game)
             if leaf < 0 or stopped():
@@ -293,6 +294,7 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, decide: Any, shown: int) -> 
                 decide(tree.states[leaf], game.memory, tree.values, game.leaf)
                 expand(tree, leaf, tree.values, np.nan, plan)
             backup(tree, leaf, plan)
+        return choice_of(tree.states[0], conclude(tree, plan, game, values), game)
 
     @kernel
     def select(trees, simulation, leaves, plan, game):
@@ -300,7 +302,7 @@ def tree_kernels(advance: Kernel, is_legal: Kernel, decide: Any, shown: int) -> 
         for t in range(len(leaves)):
             leaves[t] = descend(tree_at(trees, t), simulation, plan, game)
 
-    return search, select, _conclude(is_legal)
+    return decide_by_tree, select, conclude
 
 
 def _descend(advance: Kernel, shown: int) -> Kernel:
@@ -335,7 +337,7 @@ def _descend(advance: Kernel, shown: int) -> Kernel:
         about, root, node, count = tree.tree[0], tree.nodes[0], 0, 0
         if simulation < 0:
             root.seen = root.over = 0
-            about.stream, about.count = plan.seed, 1
+            about.stream, about.count = SEED, 1
             for word in tree.states[0, shown:]:
                 about.stream = next_bits(about.stream ^ word)[1]
             about.low, about.high, about.nonsense = np.inf, -np.inf, False
@@ -352,7 +354,7 @@ def _descend(advance: Kernel, shown: int) -> Kernel:
     return descend
 
 
-def _conclude(is_legal: Kernel) -> Kernel:
+def _conclude(choice_of: Kernel) -> Kernel:
     @kernel
     def conclude(tree, plan, game, values):
         """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
@@ -366,7 +368,7 @@ def _conclude(is_legal: Kernel) -> Kernel:
             values[:] = np.nan  # an error follows
             return 0
         for a in range(values.size):
-            if values[a] == -np.inf and is_legal(tree.states[0], a, game):
+            if values[a] == -np.inf and choice_of(tree.states[0], a, game) >= 0:
                 values[a] = lost
             if first < 0 and values[a] > -np.inf:
                 first = a

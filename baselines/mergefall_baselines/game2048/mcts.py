@@ -38,24 +38,19 @@ def advance(state, action, bits, after, game):
 
 
 @kernel
-def is_legal(state, action, game):
-    return legal_mask(*board_in(state)) >> action & 1 == 1
+def choice_of(state, action, game):
+    return action if legal_mask(*board_in(state)) >> action & 1 else -1
+
+
+@kernel
+def write_root(state, memory, root, game):
+    root[:] = state
 
 
 @cache
-def search_kernels(decide: Any) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
-    """(kernels of the tree, decision kernel); `decide` is that at the leaves, None: they are valued from outside."""
-
-    search, select, conclude = tree_kernels(advance, is_legal, decide, CELLS)
-
-    @kernel
-    def decide_by_tree(state, memory, values, settings):
-        tree, plan, own = settings
-        tree.states[0, :] = state
-        search(tree, plan, own)
-        return conclude(tree, plan, own, values)
-
-    return (search, select, conclude), decide_by_tree
+def search_kernels(decide: Any) -> tuple[Kernel, Kernel, Kernel]:
+    """The kernels of the tree; `decide` is the decision kernel at the leaves, None: they are valued from outside."""
+    return tree_kernels(write_root, advance, choice_of, decide, CELLS)
 
 
 class Mcts(TreeSearch):
@@ -124,14 +119,12 @@ class Mcts(TreeSearch):
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
         leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
-        kernels, decide_by_tree = search_kernels(decide)
         return Game(
-            kernels=kernels,
+            kernels=search_kernels(decide),
             settings=Settings(float(bool(rewards)), rewards == "log2", np.zeros(1, U), own),
             words=CELLS + (rows * cols + 7) // 8,
             n_actions=4,
             leaf=leaf,
             observations=lambda states: cells_of(states, rows, cols),
             write_root=lambda state, memory, root: np.copyto(root, state),
-            decide=decide_by_tree,
         )

@@ -10,9 +10,8 @@ from mergefall.game2048.packed import fits
 from mergefall.game2048.rules import Rules
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Kernel
-from numba import types  # pyright: ignore[reportPrivateImportUsage]
 
-from mergefall_baselines.entry import call, settings_at
+from mergefall_baselines.entry import entry_kernel
 from mergefall_baselines.kernel_player import (
     GO_ON,
     ILLEGAL,
@@ -62,17 +61,14 @@ def _turn(state, action):
 
 @cache
 def _entry(signature: Any, bounded: bool) -> Kernel:
-    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+    decide = entry_kernel(signature)
 
     @kernel
     def entry(state, memory, values, settings):
-        state, memory, values = unowned((state, memory, values))
-        if bounded and not fits(*board.board_in(state), MARGIN):
-            return OUTGROWN
-        decide, own = settings_at(settings, settings_type)
-        return call(decide, decide_type, (state, memory, values, own))
+        state = unowned(state)
+        return decide(state, memory, values, settings) if fits(*board.board_in(state), MARGIN) else OUTGROWN
 
-    return entry
+    return entry if bounded else decide
 
 
 FORM = Form(

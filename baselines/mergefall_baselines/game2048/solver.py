@@ -56,16 +56,15 @@ def solve(rows: int, cols: int, objective: str | int = "score") -> Table:
 @lru_cache(maxsize=2)  # shared by the objectives of one board
 def _reachable(rows: int, cols: int) -> tuple[Words, Ints]:
     """All reachable afterstates, packed, in layers, and where the layers begin."""
-    starts = [canonical(pack(board.reshape(-1), rows, cols), rows, cols) for board in _starts(rows, cols)[0]]
-    by_layer: dict[int, list[Any]] = {}
-    for board in starts:
-        by_layer.setdefault(int(half_sum(board)), []).append(board)
+    packed = [pack(board.reshape(-1), rows, cols) for board in _starts(rows, cols)[0]]
+    starts = np.array([canonical(board, rows, cols) for board in packed], np.uint64)
+    layer_of_start = np.array([half_sum(board) for board in packed])
     lines = line_table(cols), line_table(rows)
     layers = [np.zeros(0, np.uint64)] * 2
     count = 2 ** (rows * cols + 1) - 1  # no board is fuller than 4, 8, 16 …, one tile of each
     for layer in _track(range(2, count), rows, cols, "listing positions"):
         new = [spawned(layers[layer - rank], rank, rows, cols) for rank in (1, 2)]
-        states = np.unique(np.concatenate([np.array(by_layer.get(layer, []), np.uint64), *new]))
+        states = np.unique(np.concatenate([starts[layer_of_start == layer], *new]))
         layers.append(np.unique(slid(states, *lines, rows, cols)))
     bounds = np.cumsum([0, *(boards.size for boards in layers)], dtype=np.int64)
     return np.concatenate(layers), bounds

@@ -34,7 +34,6 @@ from mergefall.typing import Kernel
 
 F = np.float32
 EVEN = U(0x0101010101010101)  # the lowest bit of every other cell of a packed board
-RUNS = 4  # a pattern of more runs of neighbouring cells is gathered cell by cell
 LONGEST = 8  # cells of a pattern: on 4×4 its 16⁸ entries would be 16 GiB, on 3×3 11⁸ are 0.8
 
 
@@ -189,10 +188,11 @@ def _gather(shape: Shape, pattern: tuple[int, ...], offset: int) -> Kernel:
     places = [divmod(last - cell if binary else cell, shape.cols) for cell in pattern]
     turns = tuple(U(4 * (4 * row + col)) for row, col in places)
     radix, start = U(shape.radix), U(offset)
-    runs: dict[int, int] = {}  # rotate right by -> mask
+    masks: dict[int, int] = {}  # rotate right by -> mask
     for i, turn in enumerate(turns):
         target = 4 * (len(pattern) - 1 - i)
-        runs[(int(turn) - target) % 64] = runs.get((int(turn) - target) % 64, 0) | 15 << target
+        masks[(int(turn) - target) % 64] = masks.get((int(turn) - target) % 64, 0) | 15 << target
+    runs = tuple((U(turn), U(-turn % 64), U(mask)) for turn, mask in masks.items())
 
     @kernel(forceinline=True)
     def gather_digits(image):
@@ -201,19 +201,14 @@ def _gather(shape: Shape, pattern: tuple[int, ...], offset: int) -> Kernel:
             index = index * radix + (image >> turn & U(15))
         return index + start
 
-    if not binary or len(runs) > RUNS:
-        return gather_digits
-    taken = [*runs.items()] + [(0, 0)] * (RUNS - len(runs))
-    (t0, m0), (t1, m1), (t2, m2), (t3, m3) = [(U(turn), U(mask)) for turn, mask in taken]
-    b0, b1, b2, b3 = [U(-turn % 64) for turn, _ in taken]
-
     @kernel(forceinline=True)
     def gather_runs(image):
-        index = (image >> t0 | image << b0) & m0 | (image >> t1 | image << b1) & m1
-        index |= (image >> t2 | image << b2) & m2 | (image >> t3 | image << b3) & m3
-        return index + start
+        index = start
+        for right, left, mask in runs:
+            index += (image >> right | image << left) & mask
+        return index
 
-    return gather_runs
+    return gather_runs if binary else gather_digits
 
 
 def _sum(gathers: Sequence[Kernel]) -> Kernel:

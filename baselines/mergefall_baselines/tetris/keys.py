@@ -31,7 +31,7 @@ from mergefall_baselines.kernel_player import (
     ask,
     episode_loop,
 )
-from mergefall_baselines.registry import of_game, player_of, without_memory
+from mergefall_baselines.registry import of_game, without_memory
 from mergefall_baselines.tetris.memory import MEMORY
 from mergefall_baselines.tetris.player import STATE_FORM
 
@@ -212,7 +212,7 @@ class Keys(KernelPlayer):
 
     def __init__(self, of: Any = "tetris/bcts", placements: str = "reachable", **rules: Any) -> None:
         super().__init__(**rules)
-        self.of = of_game(player_of(of, "of"), PlacementRules, "of")
+        self.of = of_game(of, PlacementRules, "of")
         self.placements = choice("placements", placements, PlacementRules.choices("placements"))
         self.compiled = isinstance(self.of, KernelPlayer) and self.of.compiled
         if not self.compiled and not hasattr(self.of, "choose"):

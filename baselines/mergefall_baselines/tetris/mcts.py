@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.kernels import kernel
@@ -55,6 +55,11 @@ def chances_in(state):
 
 
 @kernel
+def no_move(*arguments):
+    return 0.0
+
+
+@kernel
 def write_root(state, memory, root, game):
     copy(state, root)
     root[ROOT], root[KNOWN] = state[states.QUEUE], U(game.known)
@@ -66,11 +71,6 @@ def placement_of(state, action, game):
     """The placement that an action leads to, -1 if it is illegal."""
     piece, slides = states.table_row(state, states.queued(state, 0)), states.settings_of(state)[3]
     return rest_of(states.columns_in(state), piece, action, slides, game.reach)
-
-
-@kernel
-def is_legal(state, action, game):
-    return placement_of(state, action, game) >= 0
 
 
 @kernel
@@ -93,13 +93,12 @@ def exclude_fatal(nodes, values, game):
 
 
 @cache
-def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kernel, Kernel], Kernel]:
-    """(kernels of the tree, decision kernel).
+def search_kernels(decide: Any, of_move: Kernel) -> tuple[Kernel, Kernel, Kernel]:
+    """The kernels of the tree.
 
     - `decide`: the decision kernel at the leaves; None: they are valued from outside.
-    - `move`: values the terms of a move by a heuristic; None: only lines count.
+    - `of_move`: values the terms of a move by a heuristic.
     """
-    of_move, scored = cast(Kernel, move), move is not None
 
     @kernel
     def advance(state, action, bits, after, game):
@@ -108,10 +107,9 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
         piece, (lines, own, over) = placed(state, placement, states.columns_in(after))
         if over:
             return np.int64(0), 0.0, True
+        rotation, column, y = at_rest(placement)
         reward = game.rewards * lines
-        if scored:
-            rotation, column, y = at_rest(placement)
-            reward += of_move(piece, rotation, column, y, lines, own, states.size_of(state)[1], game.weights)
+        reward += of_move(piece, rotation, column, y, lines, own, states.size_of(state)[1], game.weights)
         queue, known, id = state[states.QUEUE], np.int64(state[KNOWN]) - 1, np.int64(0)
         queue = queue >> U(4) | (queue & U(15)) << U(4 * game.known - 4)  # any piece in the place of an unknown one
         if known < game.kept:
@@ -123,16 +121,7 @@ def search_kernels(decide: Any, move: Kernel | None) -> tuple[tuple[Kernel, Kern
         after[states.QUEUE], after[KNOWN] = queue, U(known)
         return id, reward, False
 
-    search, select, conclude = tree_kernels(advance, is_legal, decide, ROOT)
-
-    @kernel
-    def decide_by_tree(state, memory, values, settings):
-        tree, plan, own = settings
-        write_root(state, memory, tree.states[0], own)
-        search(tree, plan, own)
-        return placement_of(tree.states[0], conclude(tree, plan, own, values), own)
-
-    return (search, select, conclude), decide_by_tree
+    return tree_kernels(write_root, advance, placement_of, decide, ROOT)
 
 
 class Mcts(TreeSearch):
@@ -202,15 +191,13 @@ class Mcts(TreeSearch):
             observe(memory, state[states.QUEUE], known, 0)
             write_root(state, memory, root, settings)
 
-        kernels, decide_by_tree = search_kernels(decide, heuristic.kernels().move if heuristic else None)
         return Game(
-            kernels=kernels,
+            kernels=search_kernels(decide, heuristic.kernels().move if heuristic else no_move),
             settings=settings,
             words=states.COLUMNS + way.cols,
             n_actions=way.n_actions,
             leaf=leaf,
             observations=way.observations,
             write_root=write,
-            decide=decide_by_tree,
             exclude=lambda nodes, values: exclude_fatal(nodes, values, settings),
         )

@@ -13,7 +13,7 @@ from mergefall.tetris.game import STEPS, STREAM
 from mergefall.tetris.keys.rules import Rules
 from mergefall.typing import Array, Ints, Observation
 
-from mergefall_baselines.registry import of_game, player_of
+from mergefall_baselines.registry import of_game
 
 
 class OpponentPlayer:
@@ -27,7 +27,7 @@ class OpponentPlayer:
     """
 
     def __init__(self, spec: Any, rules: Rules) -> None:
-        player = of_game(player_of(spec, "opponent"), type(rules), "opponent")
+        player = of_game(spec, type(rules), "opponent")
         self._player, self._rules, self._memory = player.with_rules(asdict(rules)), rules, None
         self._predictor = getattr(self._player, "predictor", None)  # our own players know the legal keys
         self._masked = self._predictor and "action_masks" in inspect.signature(self._player.predict).parameters

@@ -21,9 +21,8 @@ from mergefall.tetris.placements import ACTION_SHIFT, action_of, at_rest
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 from mergefall.words import draw
-from numba import types  # pyright: ignore[reportPrivateImportUsage]
 
-from mergefall_baselines.entry import call, settings_at
+from mergefall_baselines.entry import entry_kernel
 from mergefall_baselines.kernel_player import (
     GO_ON,
     OVER,
@@ -56,27 +55,25 @@ def _ways(rules: Rules) -> tuple[Rules]:
 
 
 @cache
-def _entry(signature: Any, sees_all: bool) -> Kernel:
-    decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
+def _entry(signature: Any) -> Kernel:
+    decide = entry_kernel(signature)
 
     @kernel
     def entry(state, memory, values, settings):
         state, memory, values = unowned((state, memory, values))
-        decide, own = settings_at(settings, settings_type)
         queue, last, hold = state[game.QUEUE], game.settings_of(state)[2], state[game.HOLD]
-        if not sees_all:
-            observe(memory, queue, 1 + last, np.int64(hold))
-        if sees_all or game.choices_of(state) == 1:
-            return call(decide, decide_type, (state, memory, values, own))
+        observe(memory, queue, 1 + last, np.int64(hold))
+        if game.choices_of(state) == 1:
+            return decide(state, memory, values, settings)
         n, unseen, others = values.size // 2, COUNTS + game.queued(state, last), queue >> U(4)
         if hold:
             others = (others & U((1 << 4 * (last - 1)) - 1)) << U(4) | hold - U(1)
         memory[unseen] -= U(1)
         state[game.QUEUE] = queue & U((1 << 4 * last) - 1)
-        placement = call(decide, decide_type, (state, memory, values[:n], own))
+        placement = decide(state, memory, values[:n], settings)
         memory[unseen] += U(hold == 0)
         state[game.QUEUE] = others
-        other = call(decide, decide_type, (state, memory, values[n:], own))
+        other = decide(state, memory, values[n:], settings)
         memory[unseen] += U(hold > 0)
         state[game.QUEUE] = queue
         worth, best = values[n + action_of(other)], values[action_of(placement)]
@@ -90,11 +87,11 @@ FORM = Form(
     memory_words=MEMORY,
     loop=episode_loop(_turn, ACTION_SHIFT, True),
     shift=ACTION_SHIFT,
-    entry=lambda signature, rules: _entry(signature, False),
+    entry=lambda signature, rules: _entry(signature),
     ways=_ways,
 )
 STATE_FORM = replace(  # without the memory and the two decisions of the entry
     FORM,
-    entry=lambda signature, rules: _entry(signature, True),
+    entry=lambda signature, rules: entry_kernel(signature),
     ways=lambda rules: (_plain(rules),),
 )
