@@ -19,7 +19,7 @@ from mergefall.game2048.board import board_in
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
-from mergefall.typing import Array, Ints, Kernel
+from mergefall.typing import Array, Floats, Ints, Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.game2048.cells import ROWS, cells_at, free_cells, put_in_cells, slide_cells
@@ -45,7 +45,7 @@ class SearchKind(NamedTuple):
     value_kernel: Kernel  # see the heuristic's `Kernels`
     packed_kernel: Kernel
     pack_kernel: Kernel = packed.pack  # (cells, rows, cols) -> board in a word
-    tables: tuple[Any, ...] = (np.float64, 0, np.float64, 0)  # types and sizes of the heuristic's tables
+    tables: tuple[Any, ...] = (np.float64, 1) * 2  # types and sizes of the heuristic's tables
     real: Any = np.float64  # the floating-point type of values
     dead: float = 0.0  # the value of a board without a legal move
     lowest: float = -np.inf  # a lower bound of the value of every other board
@@ -55,26 +55,6 @@ class SearchKind(NamedTuple):
 @kernel
 def nothing(*arguments):
     return 0.0
-
-
-def shape_of(heuristic: Any, kind: str, scored: bool) -> SearchKind:
-    """The shape of a search with a heuristic, None: every leaf is worth 0. A network packs every board."""
-    if heuristic is None:
-        return SearchKind(kind, scored, nothing, nothing)
-    value, of_packed, _, pack = heuristic.kernels()
-    dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
-    return SearchKind(
-        "packed" if pack else kind,
-        scored,
-        value,
-        of_packed,
-        pack or packed.pack,
-        tuple(fact for table in heuristic.tables() for fact in (table.dtype.type, table.size)),
-        heuristic.real,
-        float(dead),
-        dead if heuristic.by_lines else -np.inf,
-        heuristic.by_lines and kind == "packed" and not scored,
-    )
 
 
 # -- boards in a word --------------------------------------------------------------------------------------------------
@@ -164,18 +144,6 @@ def deciding(shape: SearchKind, worth: Kernel) -> Kernel:
 # -- depth -------------------------------------------------------------------------------------------------------------
 
 
-def depth_rule(depth: Any) -> int:
-    """The option `depth` as kernels take it: a number of own moves, or one of `DEPTH_RULES`.
-
-    Raises ValueError for anything else.
-    """
-    if depth is None or isinstance(depth, str):
-        if depth not in DEPTH_RULES:
-            raise ValueError(f"depth is {depth!r}; expected a number of own moves, 'distinct', 'empties', or None")
-        return DEPTH_RULES[depth]
-    return integer("depth", depth, 1, MARGIN)
-
-
 @kernel
 def own_moves(cells, rule):
     """The depth of a search in own moves: `rule` itself if above 0, else by one of `DEPTH_RULES`."""
@@ -227,7 +195,12 @@ class Search2048(KernelPlayer):
         self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
         if heuristic is not None:
             self.heuristic = make_heuristic(heuristic)
-        self.depth = depth_rule(depth)
+        if depth is not None and not isinstance(depth, str):
+            self.depth = integer("depth", depth, 1, MARGIN)
+        elif depth in DEPTH_RULES:
+            self.depth = DEPTH_RULES[depth]
+        else:
+            raise ValueError(f"depth is {depth!r}; expected a number of own moves, 'distinct', 'empties', or None")
         if time_limit is not None:
             self.time_limit = number("time_limit", time_limit, above=0, most=threading.TIMEOUT_MAX)
             self.compiled = False
@@ -239,8 +212,27 @@ class Search2048(KernelPlayer):
         self._order = actions.astype(np.int64)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
-        shape = shape_of(self.heuristic, way.kind, bool(self.rewards))
-        return self.kernel_of(shape), (self._search_context(shape, way.rows, way.cols, exact), self._order)
+        heuristic, scored, weights, tables = self.heuristic, bool(self.rewards), NO_TABLE, (NO_TABLE, NO_TABLE)
+        shape = SearchKind(way.kind, scored, nothing, nothing)
+        if heuristic:
+            heuristic.check_size(way.rows, way.cols)
+            weights, tables = heuristic.weight_vector(), heuristic.tables()
+            value, of_packed, _, pack = heuristic.kernels()
+            dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
+            shape = SearchKind(
+                "packed" if pack else way.kind,  # a network packs every board
+                scored,
+                value,
+                of_packed,
+                pack or packed.pack,
+                tuple(fact for table in tables for fact in (table.dtype.type, table.size)),
+                heuristic.real,
+                float(dead),
+                dead if heuristic.by_lines else -np.inf,
+                heuristic.by_lines and way.kind == "packed" and not scored,
+            )
+        context = self._search_context(shape, weights, tables, way, exact)
+        return self.kernel_of(shape), (context, self._order)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
         if self.time_limit is None:
@@ -271,20 +263,15 @@ class Search2048(KernelPlayer):
                 timer.cancel()
         return actions
 
-    def _search_context(self, shape: SearchKind, rows: int, cols: int, exact: bool) -> Array:
+    def _search_context(self, shape: SearchKind, weights: Floats, tables: Any, way: Boards, exact: bool) -> Array:
         """The context of a search, `c`, shared by all nodes."""
-        in_word = shape.kind != "wide"
+        (_, rows, cols), in_word = way, shape.kind != "wide"
         most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
         if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):
             raise ValueError(
                 f"depth=None on {rows}×{cols}: {self.name} searches to the end of the game on boards of up to "
                 f"{most} cells; expected a number of own moves, such as depth=3"
             )
-        heuristic = self.heuristic
-        if heuristic:
-            heuristic.check_size(rows, cols)
-        tables = heuristic.tables() if heuristic else (NO_TABLE, NO_TABLE)
-        weights = heuristic.weight_vector() if heuristic else NO_TABLE
         # Under a cut-off p, a search stores fewer than 20 / p afterstates, a fifth of the entries. A larger table than
         # needed costs time: the processor's caches do not hold it.
         bits = min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(self.cutoff, 1e-300)))))
@@ -300,7 +287,7 @@ class Search2048(KernelPlayer):
             weights=weights,  # float64[weight_count]
             weight_count=weights.size,
             cells=np.zeros((1 if in_word else ROWS * (MARGIN + 1), rows * cols), np.uint8),  # scratch
-            slid_lines=slid_lines(heuristic) if shape.by_lines else NO_TABLE,  # for `leaves.py`, as the next
+            slid_lines=slid_lines(self.heuristic) if shape.by_lines else NO_TABLE,  # for `leaves.py`, as the next
             sums=np.zeros(SUMS, REAL),
             entries=entries,  # transposition table, see `mergefall_baselines.table`
             entry_count=entries.size,

@@ -9,11 +9,12 @@ import numpy as np
 from mergefall.checks import integer
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.keys.game import STORAGE
+from mergefall.tetris.reach import new_work
 from mergefall.tetris.rules import Rules
 from mergefall.typing import Kernel
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.beam_kernels import decide_kernel, new_beam
+from mergefall_baselines.tetris.beam_kernels import CANDIDATES, NARROW, Beam, decide_kernel, new_nodes
 from mergefall_baselines.tetris.player import STATE_FORM
 
 WIDEST = 200_000
@@ -65,6 +66,20 @@ class BeamSearch(KernelPlayer):
         if not way.reachable:
             raise ValueError(f"placements are {way.placements!r}; tetris/beam plays 'reachable'")
         self.heuristic.check_size(way.rows, way.cols)
-        top = way.rows if way.overflow == "strict" else way.rows + STORAGE
-        beam = new_beam(way.cols, way.rows, top, self.heuristic.weight_vector(), self.width, self.draws)
+        candidates = CANDIDATES * max(self.width, 512)
+        slots = CANDIDATES << (candidates - 1).bit_length()
+        beam = Beam(
+            rows=way.rows,
+            top=way.rows if way.overflow == "strict" else way.rows + STORAGE,
+            weights=self.heuristic.weight_vector(),
+            draws=self.draws,
+            kept=new_nodes(self.width, way.cols),
+            drawn=new_nodes(max(1, self.width // NARROW), way.cols),
+            listed=new_nodes(candidates + 1, way.cols),
+            keys=np.zeros(candidates, np.uint64),
+            table=np.zeros(slots, np.uint64),
+            best=np.zeros(slots),
+            counts=np.zeros(2, np.int64),
+            work=new_work(way.cols),
+        )
         return decide_kernel(self.heuristic.recipe), (beam, np.empty(way.n_actions, np.int64))

@@ -73,25 +73,6 @@ def new_nodes(count: int, cols: int) -> Nodes:
     return Nodes(np.zeros((count, cols + 1), U), np.zeros(count), np.zeros(count))
 
 
-def new_beam(cols: int, rows: int, top: int, weights: Floats, width: int, draws: int) -> Beam:
-    candidates = CANDIDATES * max(width, 512)
-    slots = CANDIDATES << (candidates - 1).bit_length()
-    return Beam(
-        rows=rows,
-        top=top,
-        weights=weights,
-        draws=draws,
-        kept=new_nodes(width, cols),
-        drawn=new_nodes(max(1, width // NARROW), cols),
-        listed=new_nodes(candidates + 1, cols),
-        keys=np.zeros(candidates, U),
-        table=np.zeros(slots, U),
-        best=np.zeros(slots),
-        counts=np.zeros(2, np.int64),
-        work=np.zeros((6, reach.ROTATIONS, cols), U),
-    )
-
-
 # -- one placement ---------------------------------------------------------------------------------------------------
 
 

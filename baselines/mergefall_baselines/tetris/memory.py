@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 from mergefall.kernels import kernel
-from mergefall.tetris.game import KINDS
+from mergefall.tetris.game import KINDS, RANDOMIZERS
 from mergefall.tetris.rules import Rules
 from mergefall.words import below, nth_bit, popcount
 
@@ -20,15 +20,14 @@ U = np.uint64
 STREAM, COUNTS, IDS = 0, 1, KINDS
 HELD = COUNTS + IDS
 MEMORY = HELD + 1
-DISTRIBUTIONS = ("uniform", "bag", "counted")
+DISTRIBUTIONS = ("uniform", "bag", "counted")  # in the order of `game.RANDOMIZERS`, which make them
 UNIFORM, BAG, COUNTED = range(3)
-OF_RANDOMIZER = {"uniform": "uniform", "bag7": "bag", "hidden": "counted"}
 
 
 def drawn_by(distribution: str | None, rules: Rules) -> tuple[int, int]:
     """(the ids that a game draws, as bits; the index in `DISTRIBUTIONS` of the option `distribution`)."""
     ids = sum(1 << id for id in rules.piece_set.drawn)
-    return ids, DISTRIBUTIONS.index(distribution or OF_RANDOMIZER[rules.randomizer])
+    return ids, DISTRIBUTIONS.index(distribution) if distribution else RANDOMIZERS.index(rules.randomizer)
 
 
 @kernel

@@ -15,7 +15,7 @@ from mergefall.tetris.field import height_of
 from mergefall.tetris.heuristics import MEMO, OpenEnclosed
 from mergefall.tetris.heuristics import heuristic as make_heuristic
 from mergefall.tetris.rules import Rules
-from mergefall.typing import Array, Kernel
+from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.kernel_player import KernelPlayer
@@ -100,35 +100,33 @@ class Expectimax(KernelPlayer):
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
         kernel = search_kernel(SearchKind(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound))
-        return kernel, (self._search_context(way), exact)
-
-    def _search_context(self, rules: Rules) -> Array:
-        self.heuristic.check_size(rules.rows, rules.cols)
-        known, cols, weights = 1 + rules.preview, rules.cols, self.heuristic.weight_vector()
+        self.heuristic.check_size(way.rows, way.cols)
+        known, cols, weights = 1 + way.preview, way.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth
-        drawn, distribution = drawn_by(self.distribution, rules)
+        drawn, distribution = drawn_by(self.distribution, way)
         levels = depth + 1
-        return self._context(
+        context = self._context(
             depth=depth,  # own moves of the search
             cols=cols,
-            rows=rules.rows,
-            first=rules.piece_set.first,  # table row of piece id 0
+            rows=way.rows,
+            first=way.piece_set.first,  # table row of piece id 0
             drawn=drawn,  # ids that the game draws, as bits
             known=known,  # pieces known at the root
             distribution=distribution,  # of the unknown pieces, an index into `DISTRIBUTIONS`
-            listed=rules.n_actions,  # placements of a piece, at most
-            clear_first=rules.overflow == "clear_first",
+            listed=way.n_actions,  # placements of a piece, at most
+            clear_first=way.overflow == "clear_first",
             weight_count=weights.size,
             beam=self.beam,  # placements that an inner node looks into, 0 for all
             lost=self.lost,  # value of a node whose piece cannot be placed
             weights=weights,  # the heuristic's
             columns=np.zeros((levels, cols), np.uint64),  # the boards
             memos=np.zeros((levels, MEMO), np.uint64),  # what the leaves on one board share
-            placements=np.zeros((levels, rules.n_actions), np.int64),
-            keys=np.zeros((levels, rules.n_actions)),  # by which placements are ordered
+            placements=np.zeros((levels, way.n_actions), np.int64),
+            keys=np.zeros((levels, way.n_actions)),  # by which placements are ordered
             scratch=np.zeros(cols, np.uint64),
             chances=np.zeros(IDS),  # see `memory.py`
         )
+        return kernel, (context, exact)
 
 
 def two_tetrad(heuristic: Any = TUNED, depth: int = 2, **rules: Any) -> Expectimax:

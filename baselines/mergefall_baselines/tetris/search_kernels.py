@@ -7,7 +7,7 @@
   placement, and the terms of the board after it. Any other placement adds its terms of the move to the node after it.
 - A fatal placement is worth -inf. A piece all of whose placements are worth -inf counts `lost`.
 
-The memory of a search, `c`, is that of `Expectimax._search_context`. Level 0 is the root, level k what follows k
+The memory of a search, `c`, is that of `Expectimax._make_decider`. Level 0 is the root, level k what follows k
 placements. Each level has its own board, memo and lists.
 """
 

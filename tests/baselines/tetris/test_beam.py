@@ -12,6 +12,7 @@ from mergefall.tetris.heuristics import Attack
 from mergefall.tetris.keys import game as keys
 from mergefall.tetris.keys.rules import Rules
 from mergefall.tetris.pieces import NAMES
+from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.weighted import Terms
 from mergefall_baselines import make
 from mergefall_baselines.tetris import beam_kernels as beam
@@ -118,15 +119,16 @@ def best_board(state, known, placements, h, earned=0.0, unknown=False):
 @pytest.mark.slow
 def test_a_wide_beam_finds_the_best_board(holds):
     h, known = Attack(**WEIGHTS), 2
-    values = np.empty(2 * 4 * 4 * 13)
-    settings = beam.new_beam(4, 9, 13, h.weight_vector(), 5000, 0), np.empty(values.size, np.int64)
+    rules = PlacementRules(4, 9, placements="reachable", hold=True, overflow="clear_first")
+    decide, settings = make("tetris/beam", heuristic=h, width=5000, draws=0).decider(rules, True)
+    values = np.empty(rules.n_actions)
     for seed in range(8):
         state = new_state(seed, 4, 9, preview=known - 1)
         if holds:
             game.exchange(state, np.uint64(0))
         for _ in range(seed):
             state, _ = locked(state, *min(rests_of(state), key=lambda rest: rest[2]))
-        beam.decide_kernel(Attack.recipe)(state, np.zeros(MEMORY, np.uint64), values, settings)
+        decide(state, np.zeros(MEMORY, np.uint64), values, settings)
         assert values.max() == pytest.approx(best_board(state, known, known + holds, h))
 
 
