@@ -57,9 +57,9 @@ class Stream:
         return set(range(self.hole, self.hole + garbage.holes))
 
 
-def reference_of(seed, rules, kind=Game):
+def reference_of(seed, rules, kind=Game, chair=0):
     """(the game from a seed by the reference, its random stream)."""
-    stream = Stream(seed, rules)
+    stream = Stream(seed, rules, chair)
     queue = [stream.piece() for _ in range(1 + rules.preview)]
     slow = kind(
         stream.piece,
@@ -76,6 +76,18 @@ def reference_of(seed, rules, kind=Game):
     return slow, stream
 
 
+def set_level(slow):
+    """Levels as the guideline has them: of ten lines each, a piece falls faster in each."""
+    slow.level = min(1 + slow.lines // 10, 20)
+    slow.gravity = int(65536 / 60 / (0.8 - 0.007 * (slow.level - 1)) ** (slow.level - 1))
+
+
+def words_of(slow):
+    """The field of the reference as columns of bits, up to the rows that are kept."""
+    rows = range(slow.rows + 4)
+    return [sum(1 << row for row in rows if (row, column) in slow.board) for column in range(slow.cols)]
+
+
 def played_alike(seed, rules, count):
     """Play random keys through both; returns the number of keys played."""
     state = rules.new_states(1)[0]
@@ -85,8 +97,7 @@ def played_alike(seed, rules, count):
     rng, mask, field = np.random.default_rng(seed), np.zeros(len(KEYS), np.int8), (1 << rules.rows + 4) - 1
     for played in range(count):
         if rules.levels:
-            slow.level = min(1 + slow.lines // 10, 20)
-            slow.gravity = int(65536 / 60 / (0.8 - 0.007 * (slow.level - 1)) ** (slow.level - 1))
+            set_level(slow)
         game.write_mask(state, bool(state[words.OVER]), mask)
         movable = [key for key in KEYS if key in TURNS or key in ("left", "right", "soft drop")]
         changes = {key for key in movable if slow.moved(key)} | {"wait", "hard drop"}
@@ -99,8 +110,7 @@ def played_alike(seed, rules, count):
         gained = slow.score - score, slow.attack - attack, slow.sent - sent, slow.lines - lines
         assert gained == (points, locked.attack, locked.sent, locked.lines)
         assert state[[words.STREAM, words.HOLE_STREAM]].tolist() == [stream.state, stream.of_holes]
-        columns = [sum(1 << row for row, column in slow.board if column == c) & field for c in range(rules.cols)]
-        assert (state[words.COLUMNS :] & np.uint64(field)).tolist() == columns
+        assert (state[words.COLUMNS :] & np.uint64(field)).tolist() == words_of(slow)
         if over:
             return played + 1
         piece = slow.falling

@@ -8,7 +8,7 @@ import pytest
 from mergefall.tetris.keys import CLEARS, KEYS
 from mergefall.tetris.keys.reference import Game
 
-from .test_keys import CHANCES, ID, NAMES, reference_of
+from .test_keys import CHANCES, ID, NAMES, reference_of, set_level
 
 
 @dataclass
@@ -45,8 +45,7 @@ def test_cells_are_those_of_the_reference_in_their_colours(kwargs):
         slow, _ = reference_of(seed, env.rules, Coloured)
         for _ in range(300):
             if env.rules.levels:
-                slow.level = min(1 + slow.lines // 10, 20)
-                slow.gravity = int(65536 / 60 / (0.8 - 0.007 * (slow.level - 1)) ** (slow.level - 1))
+                set_level(slow)
             scene = env._canvas.scene(env._states[0])
             assert scene.cells.shape == (env.rules.rows + 2, env.rules.cols)
             expected = np.zeros((env.rules.rows + 8, env.rules.cols), int)

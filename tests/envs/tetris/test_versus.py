@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from mergefall.tetris import game as words
 from mergefall.tetris.keys import KEYS, match
-from mergefall.tetris.keys.reference import Game
 from mergefall.tetris.versus.rules import Rules
 from mergefall.words import stream_from_seed
 from mergefall_baselines import make
 
 from ..tools import equal
-from .test_keys import CHANCES, Stream
+from .test_keys import CHANCES, reference_of, words_of
 
 ID = "mergefall/TetrisVersus-v0"
 AGENTS = ("player_0", "player_1")
@@ -25,22 +24,13 @@ def parallel_env(**kwargs):
     return parallel_env(**kwargs)
 
 
-def slow_side(stream, rules):
-    queue = [stream.piece() for _ in range(1 + rules.preview)]
-    gravity = round(rules.gravity * 65536)
-    game = Game(stream.piece, stream.holes, queue, cols=rules.cols, rows=rules.rows, gravity=gravity)
-    game.appear()
-    return game
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_a_match_is_two_games_that_send_each_other_garbage(seed):
     rules = Rules(cols=4, rows=16, gravity=0.4, garbage={"rows": 0, "moves": 0.5})
     state = rules.new_states(1)[0]
     state[words.STREAM] = stream_from_seed(seed)
     match.begin(state, rules.pool(None), True)
-    streams = [Stream(seed, rules, chair) for chair in range(2)]
-    own, other = (slow_side(stream, rules) for stream in streams)
+    (own, other), streams = zip(*(reference_of(seed, rules, chair=chair) for chair in range(2)), strict=True)
     assert own.queue == other.queue
     rng, sent = np.random.default_rng(seed), 0
     field = (1 << 20) - 1
@@ -58,8 +48,7 @@ def test_a_match_is_two_games_that_send_each_other_garbage(seed):
             assert half[words.STREAM] == stream.state
             assert half[words.PENDING] == game.pending
             assert half[words.ATTACK] == game.attack
-            columns = [sum(1 << row for row, column in game.board if column == c) & field for c in range(4)]
-            assert (half[words.COLUMNS :] & np.uint64(field)).tolist() == columns
+            assert (half[words.COLUMNS :] & np.uint64(field)).tolist() == words_of(game)
         assert over == (own.over or other.over)
         assert (
             match.won(*match.sides(state))
