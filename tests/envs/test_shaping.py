@@ -122,8 +122,6 @@ def test_boards_beyond_a_word():
         ("bcts", "shaping is 'bcts'; expected a mapping"),
         ({"potential": "bcts", "discount": 1}, "shaping has no 'discount'; it has potential, gamma"),
         ({"potential": "low"}, "'low'; there are"),
-        ({"potential": {"name": "?", "lowness": 1}}, "has no 'lowness'"),
-        ({"potential": {"holes": 1}}, "None; there are"),
         ({"potential": "?", "gamma": 0}, "gamma is 0; expected a finite number above 0 up to 1"),
         ({"potential": "?", "scale": 0}, "scale is 0; expected a finite number above 0"),
         ({"potential": "?", "squash": "tanh"}, "squash is 'tanh'; expected one of 'identity', 'asinh'"),
@@ -163,7 +161,6 @@ def test_a_players_values_telescope(env_id, player, kwargs, end):
         ({"player": "2048/rollout"}, "potential is '2048/rollout', which remembers"),
         ({"player": {"name": "2048/expectimax", "rows": 4}}, "was made for rows=4, but the environment has rows=3"),
         ("tile-order", "board of 3×3; tile-order is defined on 4×4 only"),
-        ("bcts", "no heuristic 'bcts'"),
     ],
 )
 def test_what_cannot_be_a_potential_is_refused(potential, message):

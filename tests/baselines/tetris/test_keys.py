@@ -109,20 +109,3 @@ def test_what_cannot_be_reached_in_time_is_not_chosen(piece):
             best, chosen = values[action], frozenset((19 - r, c) for r, c in placed.cells)
     assert cells == chosen
     assert values.max() >= best
-
-
-def test_wrong_players_and_observations_are_named():
-    with pytest.raises(ValueError, match="of is '2048/greedy', which plays another game"):
-        make("tetris/keys", of="2048/greedy")
-    player = make("tetris/keys")
-    observation, _ = gym.make(ID).reset(seed=0)
-    for part, value, message in [
-        ("place", np.array([0, 9, 20]), "column 0x9; expected a place within the walls"),
-        ("board", np.zeros((24, 10)), "board is float64"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            player.act({**observation, part: value})
-    with pytest.raises(ValueError, match="observation has board; expected board, piece, place, status"):
-        player.act({"board": observation["board"]})
-    with pytest.raises(ValueError, match=r"gravity=0\.5, but the environment has gravity=0\.02"):
-        make("tetris/keys", gravity=0.5).play(ID, 0)
