@@ -16,13 +16,13 @@ from mergefall_baselines.game2048.simple import Random, Rollout
 from mergefall_baselines.game2048.solver import Optimal
 from mergefall_baselines.player import Player, Trajectory, play_in_env
 from mergefall_baselines.registry import make, players, register
-from mergefall_baselines.tetris import beam as tetris_beam
-from mergefall_baselines.tetris import bot as tetris_bot
-from mergefall_baselines.tetris import greedy as tetris_greedy
 from mergefall_baselines.tetris import keys as tetris_keys
 from mergefall_baselines.tetris import mcts as tetris_mcts
-from mergefall_baselines.tetris import search as tetris_search
 from mergefall_baselines.tetris import simple as tetris_simple
+from mergefall_baselines.tetris.beam import BeamSearch
+from mergefall_baselines.tetris.bot import Bot
+from mergefall_baselines.tetris.greedy import Greedy, dellacherie, preset
+from mergefall_baselines.tetris.search import Expectimax, quintris, two_tetrad
 
 __all__ = ["Player", "Trajectory", "make", "play_in_env", "players", "register"]
 
@@ -41,19 +41,19 @@ for _name, _factory in {
     "2048/symmetric": Symmetric,
     "tetris/random": tetris_simple.Random,
     "tetris/rollout": tetris_simple.Rollout,
-    "tetris/greedy": tetris_greedy.Greedy,
-    "tetris/dellacherie": tetris_greedy.dellacherie,
-    "tetris/bcts": tetris_greedy.preset("bcts", "Building Controllers for Tetris"),
-    "tetris/dt-10": tetris_greedy.preset("dt-10", "The 10×10 controller of Gabillon et al."),
-    "tetris/dt-20": tetris_greedy.preset("dt-20", "The 10×20 controller of Gabillon et al."),
-    "tetris/el-tetris": tetris_greedy.preset("el-tetris", "El-Tetris"),
-    "tetris/two-tetrad": tetris_search.two_tetrad,
-    "tetris/expectimax": tetris_search.Expectimax,
+    "tetris/greedy": Greedy,
+    "tetris/dellacherie": dellacherie,
+    "tetris/bcts": preset("bcts", "Building Controllers for Tetris"),
+    "tetris/dt-10": preset("dt-10", "The 10×10 controller of Gabillon et al."),
+    "tetris/dt-20": preset("dt-20", "The 10×20 controller of Gabillon et al."),
+    "tetris/el-tetris": preset("el-tetris", "El-Tetris"),
+    "tetris/two-tetrad": two_tetrad,
+    "tetris/expectimax": Expectimax,
     "tetris/mcts": tetris_mcts.Mcts,
-    "tetris/beam": tetris_beam.BeamSearch,
-    "tetris/bot": tetris_bot.Bot,
+    "tetris/beam": BeamSearch,
+    "tetris/bot": Bot,
     "tetris/keys": tetris_keys.Keys,
     "keys/random": tetris_keys.Random,
-    "quintris/expectimax": tetris_search.quintris,
+    "quintris/expectimax": quintris,
 }.items():
     register(_name, _factory)

@@ -307,34 +307,12 @@ def tree_kernels(
 
 def _descend(advance: Kernel, shown: int) -> Kernel:
     @kernel
-    def child_of(tree, index, action, game):
-        """The decision node after an action and a drawn outcome, added to the tree if it is new."""
-        about, edge = tree.tree[0], tree.edges[index, action]
-        new = about.count  # its state is written where a new node would have it
-        # The next draw of the chance node by the R2 sequence: one dimension in each half.
-        place, visit = U(index) * U(tree.edges.shape[1]) + U(action) + U(1), U(edge.visits)
-        random = next_bits(about.stream ^ place * U(0x9E3779B97F4A7C15))[1]
-        upper = (random >> U(32)) + visit * R2_UPPER & HALF_MASK
-        bits = upper << U(32) | (random + visit * R2_LOWER & HALF_MASK)
-        outcome, reward, over = advance(tree.states[index], action, bits, tree.states[new], game)
-        child = edge.child
-        while child > 0 and tree.nodes[child].outcome != outcome:
-            child = tree.nodes[child].sibling
-        if child == 0:
-            child = new
-            about.count += 1
-            node = tree.nodes[child]
-            node.parent, node.action, node.outcome, node.sibling = index, action, outcome, edge.child
-            node.depth = tree.nodes[index].depth + 1
-            node.seen = node.over = over  # nothing is left to value
-            node.reward, node.value = reward, 0.0
-            edge.child = child
-        return child
-
-    @kernel
     def descend(tree, simulation, plan, game):
-        """Walk from the root to a leaf, -1 if the root has no action; in simulation -1 the root is the leaf."""
-        about, root, node, count = tree.tree[0], tree.nodes[0], 0, 0
+        """Walk from the root to a leaf, -1 if the root has no action; in simulation -1 the root is the leaf.
+
+        The node after an action and a drawn outcome is added to the tree if it is new.
+        """
+        about, root, index, count = tree.tree[0], tree.nodes[0], 0, 0
         if simulation < 0:
             root.seen = root.over = 0
             about.stream, about.count = SEED, 1
@@ -347,9 +325,28 @@ def _descend(advance: Kernel, shown: int) -> Kernel:
         for edge in tree.edges[0]:
             count += edge.first > -np.inf
         visits = plan.schedule[min(count, CONSIDERED), simulation]
-        while tree.nodes[node].seen and not tree.nodes[node].over and tree.nodes[node].depth < DEEPEST:
-            node = child_of(tree, node, best_edge(tree, node, visits, plan), game)
-        return node
+        while tree.nodes[index].seen and not tree.nodes[index].over and tree.nodes[index].depth < DEEPEST:
+            action = best_edge(tree, index, visits, plan)
+            edge, child = tree.edges[index, action], about.count  # its state is written where a new node would have it
+            # The next draw of the chance node by the R2 sequence: one dimension in each half.
+            place, visit = U(index) * U(tree.edges.shape[1]) + U(action) + U(1), U(edge.visits)
+            random = next_bits(about.stream ^ place * U(0x9E3779B97F4A7C15))[1]
+            upper = (random >> U(32)) + visit * R2_UPPER & HALF_MASK
+            bits = upper << U(32) | (random + visit * R2_LOWER & HALF_MASK)
+            outcome, reward, over = advance(tree.states[index], action, bits, tree.states[child], game)
+            known = edge.child
+            while known > 0 and tree.nodes[known].outcome != outcome:
+                known = tree.nodes[known].sibling
+            if known == 0:
+                about.count += 1
+                node = tree.nodes[child]
+                node.parent, node.action, node.outcome, node.sibling = index, action, outcome, edge.child
+                node.depth = tree.nodes[index].depth + 1
+                node.seen = node.over = over  # nothing is left to value
+                node.reward, node.value = reward, 0.0
+                edge.child = child
+            index = known if known else child
+        return index
 
     return descend
 

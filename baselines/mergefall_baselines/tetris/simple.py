@@ -26,8 +26,6 @@ from mergefall_baselines.tetris.memory import (
 )
 from mergefall_baselines.tetris.player import FORM, STATE_FORM
 
-U = np.uint64
-
 
 @kernel
 def choose_any(state, memory, values, settings):
@@ -71,44 +69,40 @@ def rollout_kernel(slides: bool, reachable: bool) -> Kernel:
     listed = lister(slides, reachable)
 
     @kernel
-    def game_value(columns, queue, placement, bag, memory, settings):
-        """Points of one game that begins with a placement: one for each piece placed alive and for each line."""
-        _, (first, rows, clear_first, drawn, known, _), length, (_, options, board, weights) = settings
-        piece, points = first + (np.int64(queue) & 15), 0.0
-        copy(columns, board)
-        for placed in range(length):
-            rotation, column, y = at_rest(placement)
-            lines, _, over = place(board, piece, rotation, column, y, rows, clear_first)
-            if over or stopped():
-                break
-            points += 1.0 + lines
-            if placed + 1 < known:
-                id = np.int64(queue >> U(4 * (placed + 1))) & 15
-            else:
-                id = piece_from(draw(memory), bag, weights)
-                bag = bag_after(id, bag, drawn)
-            piece = first + id
-            placement = options[below(draw(memory), listed(board, piece, rows, options))]
-        return points
-
-    @kernel
     def decide(state, memory, values, settings):
-        games, (first, rows, _, drawn, _, distribution), _, (placements, _, _, weights) = settings
+        games, (first, rows, clear_first, drawn, known, distribution), length, scratch = settings
+        placements, options, board, weights = scratch
         columns, queue = game.columns_in(state), state[game.QUEUE]
+        current = first + game.nibble(queue, 0)
         values[:] = -np.inf
-        count = listed(columns, first + (np.int64(queue) & 15), rows, placements)
-        bag = chances_of(memory, distribution, drawn, weights)
+        count = listed(columns, current, rows, placements)
+        left = chances_of(memory, distribution, drawn, weights)
         chosen, highest = placements[0], -np.inf
-        for i in range(count):
+        for candidate in placements[:count]:
             total = 0.0
             for _ in range(games):
                 if stopped():
                     break
-                total += game_value(columns, queue, placements[i], bag, memory, settings)
+                piece, placement, bag, points = current, candidate, left, 0.0
+                copy(columns, board)
+                for placed in range(length):
+                    rotation, column, y = at_rest(placement)
+                    lines, _, over = place(board, piece, rotation, column, y, rows, clear_first)
+                    if over or stopped():
+                        break
+                    points += 1.0 + lines  # for the piece placed alive, and for each line
+                    if placed + 1 < known:
+                        id = game.nibble(queue, placed + 1)
+                    else:
+                        id = piece_from(draw(memory), bag, weights)
+                        bag = bag_after(id, bag, drawn)
+                    piece = first + id
+                    placement = options[below(draw(memory), listed(board, piece, rows, options))]
+                total += points
             value = total / games
-            values[action_of(placements[i])] = value
+            values[action_of(candidate)] = value
             if value > highest:
-                chosen, highest = placements[i], value
+                chosen, highest = candidate, value
         return chosen
 
     return decide
