@@ -262,9 +262,3 @@ def test_an_unknown_option_is_named(command):
     _, errors, status = command("evaluate 2048/expectimax --depth 2")
     assert status == 2
     assert "Unrecognized options: --depth" in errors
-
-
-def test_advice_names_the_best_actions(command):
-    assert command("advise 2048/greedy '2 2/4 8'")[0] == "right 4; left 4\n"
-    printed = command("advise tetris/bcts '..../..../..../.... T'")[0]  # a T has ten placements there
-    assert printed.endswith("; 5 others\n")

@@ -69,9 +69,18 @@ def test_every_player_meets_every_other_one_from_either_side(suite, tmp_path):
     assert result.ratings["bcts"].value == 0 > result.ratings["random"].value
     assert order[-1] == "random"
     assert [row.summary.episodes for row in result.rows] == [4, 4, 4]
-    for text in ("cap 300 keys, N=4 for each pair", "seeds 3-4", "bcts is rated 0", "attack/piece", "ms/key"):
+    for text in (
+        "cap 300 keys, N=4 for each pair",
+        "seeds 3-4",
+        "bcts is rated 0",
+        "attack/piece",
+        "ms/key",
+        "of its matches against",
+    ):
         assert text in printed
     assert "opponent=" not in printed
+    assert "Elo" in printed
+    assert "Elo" in (tmp_path / "out" / "small" / "table.md").read_text()
     (content,) = json.loads((tmp_path / "out" / "results.json").read_text())["games"]
     assert {player["label"]: player["rating"]["value"] for player in content["players"]}["bcts"] == 0
     assert {(pair["agent"], pair["opponent"]) for pair in content["matches"]} == set(result.matches)
@@ -85,13 +94,6 @@ def test_a_stopped_league_goes_on_to_the_same_result(suite, tmp_path):
     (folder / "random_vs_bcts.jsonl").unlink()
     again, _ = played(suite, tmp_path / "out")
     assert timeless(again) == timeless(whole)
-
-
-def test_the_command_plays_a_league(suite, tmp_path, command):
-    printed, _, _ = command("compare --workers 1 --out", tmp_path / "out", suite)
-    assert "of its matches against" in printed
-    assert "Elo" in printed
-    assert "Elo" in (tmp_path / "out" / "small" / "table.md").read_text()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ BY_DEFAULT = GAMES | {"keys": ("mergefall/TetrisKeys-v0", "keys-afterstates")}
 
 
 def policy_of(algorithm, game, **changed):
-    env_id, extractor = GAMES[game]
+    env_id, extractor = BY_DEFAULT[game]
     env = gym.make(env_id, **({"cols": 6, "rows": 8} if game == "tetris" else {}))
     options = {"features_extractor_class": EXTRACTORS[extractor], "net_arch": []} | changed
     torch.manual_seed(0)
@@ -134,15 +134,8 @@ def test_what_does_not_fit_is_refused(algorithm, changed, complaint):
 
 
 def test_dqn_over_afterstates_refuses_keys():
-    env = gym.make("mergefall/TetrisKeys-v0")
     with pytest.raises(ValueError, match="dqn with AfterstatesPolicy plays games by placements alone"):
-        POLICIES["dqn"]["AfterstatesPolicy"](
-            env.observation_space,
-            env.action_space,
-            lambda _: 1e-3,
-            net_arch=[],
-            features_extractor_class=EXTRACTORS["keys-afterstates"],
-        )
+        policy_of("dqn", "keys")
 
 
 @pytest.mark.parametrize("game", BY_DEFAULT)

@@ -175,13 +175,6 @@ def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, command, begin, mo
     assert begin("other", QUICKLY) == (0, "")
 
 
-def test_a_run_may_be_begun_or_resumed(tmp_path):
-    config = configure("maskable-ppo", env_kwargs={"rows": 2}, changed=QUICK, timesteps=16, interval=8, episodes=2)
-    for _ in range(2):
-        train(tmp_path / "run", config, resume=True, progress=False)
-        assert [point.step for point in read_curve(tmp_path / "run")] == [0, 8, 16]
-
-
 WITHOUT = """
 import sys
 for name in {missing!r}:

@@ -52,6 +52,7 @@ def test_the_command_answers_each_line(command, monkeypatch):
     first, second = command("advise 2048/greedy")[0].splitlines()
     assert first.startswith("right 4; left 4;")
     assert second == "no legal action"
+    assert command(f"advise tetris/bcts '{FIELD}T'")[0].endswith(" others\n")
     typed = ["2,2,0\n0,0,8\n0,0,0", "[[2, 2, 0], [0, 0, 8], [0, 0, 0]]", "2 2 ./. . 8/. . ."]
     assert len(set(command("advise 2048/greedy", *typed)[0].splitlines())) == 1
     monkeypatch.setattr("sys.stdin", io.StringIO("##../##../##../##.. O\n"))

@@ -4,15 +4,13 @@ import json
 from dataclasses import asdict
 from itertools import islice
 
-import gymnasium as gym
 import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mergefall.game2048 import from_text, reference
+from mergefall.game2048 import from_text
 from mergefall.imports import imported
-from mergefall_baselines import make
 from mergefall_training.play.puzzles import move_rewards, puzzles, reward
 from mergefall_training.play.text_bench import bench_text, question
 
@@ -27,48 +25,12 @@ def test_rewards_keep_the_order_of_values(values):
     assert (found[~finite] == 0).all()
     if finite.any():
         assert found[np.argmax(values)] == 1
+        best, worst = max(values), np.min(values, where=finite, initial=np.inf)
+        if best - worst > 1e-3 * abs(best):  # else some count as equally good
+            np.testing.assert_allclose(found[finite], (np.array(values)[finite] - worst) / (best - worst), atol=1e-5)
         for a in np.flatnonzero(finite):
             for b in np.flatnonzero(finite):
                 assert found[a] <= found[b] or values[a] > values[b]
-
-
-def by_the_reference_rules(board, judge):
-    """The values of the legal actions: the score of the move and the mean value of the boards that may follow."""
-    values = {}
-    for action in range(4):
-        after, gain, legal = reference.move(board, action)
-        if legal:
-            boards, chances = zip(*reference.outcomes(after), strict=True)
-            values[action] = gain + float(judge.board_values(np.array(boards)).clip(0) @ chances)
-    return values
-
-
-@pytest.mark.parametrize(
-    ("rows", "cols", "moves"),
-    [(2, 2, 5_000), (2, 3, 30_000), pytest.param(3, 3, 100_000, marks=pytest.mark.slow)],
-)
-def test_rewards_agree_with_the_exact_optimum(rows, cols, moves):
-    """Rewards by the table against the Bellman equation over the reference rules."""
-    judge, rng, scored, wrong, expected = make("2048/optimal"), np.random.default_rng(0), 0, 0, {}
-    envs = gym.make_vec(ENV, num_envs=500, rows=rows, cols=cols)
-    boards, infos = envs.reset(seed=0)
-    while scored < moves:
-        actions = rng.integers(4, size=500)  # illegal ones, too
-        rewards = move_rewards(judge.values(boards))[np.arange(500), actions]
-        for board, action, found in zip(boards, actions, rewards, strict=True):
-            key = tuple(map(tuple, board.tolist()))
-            if key not in expected:
-                expected[key] = by_the_reference_rules(key, judge)
-            values, right, rounding = expected[key], 0.0, 0.0
-            if action in values:
-                best, worst = max(values.values()), min(values.values())
-                lost = best - values[action]
-                right = 1.0 if lost <= 1e-9 * best else 1 - lost / (best - worst)
-                rounding = 1e-14 * best / (best - worst) if right < 1 else 0.0  # of sums in another order
-            scored, wrong = scored + 1, wrong + (abs(found - right) > 1e-9 + rounding)
-        boards, _, _, _, infos = envs.step((infos["action_mask"] * rng.random((500, 4))).argmax(axis=1))
-    assert wrong == 0
-    assert len(expected) > moves / 60
 
 
 def test_the_same_arguments_give_the_same_puzzles_as_json():

@@ -13,7 +13,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from mergefall.chance import STREAM, forced
 from mergefall.game2048 import reference
 from mergefall.tetris import game as tetris
-from mergefall.words import next_bits, stream_before
 from mergefall_baselines import make
 from mergefall_baselines.player import chosen_by, steps
 from mergefall_training.play.evaluation import evaluate
@@ -96,11 +95,6 @@ def test_the_rate_is_the_share_of_draws_that_are_picked():
     env.reset(seed=0, options=start)
     fours = (env.step(np.full(4000, 1))[0][:, 3, 0] == 2).mean()
     assert 0.52 < fours < 0.58  # 0.55 expected, five standard errors are 0.04
-
-
-def test_a_stream_is_set_back_to_any_draw():
-    bits = np.random.default_rng(0).integers(0, 1 << 63, 100, dtype=np.uint64)
-    assert [int(next_bits.py_func(np.array([stream_before(b)]))[1][0]) for b in bits] == bits.tolist()
 
 
 TETRIS_RULES = {"cols": 8, "preview": 2, "overflow": "clear_first"}
