@@ -194,29 +194,21 @@ def factory_of(name: str) -> Factory:
                 factory.plays = partial(provider.trained_in, name)
             return factory
     if is_import(name):
-        return _factory_at(name)
+        found = imported(name)
+        if isinstance(found, type):
+            return found
+        if callable(found) and not hasattr(found, "predict"):
+            parameters = list(inspect.signature(found).parameters.values())
+            options = [one for one in parameters if one.default is not one.empty or one.kind is one.VAR_KEYWORD]
+            if len(parameters) != 1 or options:  # else a policy: it takes an observation, for options have defaults
+                return found
+        return lambda: player_of(found, name)
     beside = [path.as_posix() for path in Path(name).parent.glob("*")] if home_of(name) is None else []
     meant = near(name, [*players(), *beside]) or f"; there are {', '.join(players())}."
     raise ValueError(
         f"there is no player {name!r}{meant} Run folders and model files are players by their paths, classes and "
         "functions of a module by 'module:name'"
     )
-
-
-def _factory_at(path: str) -> Factory:
-    """The class or function that `module:name` names, or for a player or a policy a factory of it.
-
-    A policy is a function of one argument without a default: it takes an observation, for options have defaults.
-    """
-    found = imported(path)
-    if isinstance(found, type):
-        return found
-    if callable(found) and not hasattr(found, "predict"):
-        parameters = list(inspect.signature(found).parameters.values())
-        options = [one for one in parameters if one.default is not one.empty or one.kind is one.VAR_KEYWORD]
-        if len(parameters) != 1 or options:
-            return found
-    return lambda: player_of(found, path)
 
 
 def added(names: Iterable[str]) -> dict[str, Factory]:

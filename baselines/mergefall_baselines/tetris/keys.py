@@ -5,7 +5,7 @@ The choice of a decision kernel of this game is a key.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -26,7 +26,6 @@ from mergefall.words import any_bit
 from mergefall_baselines.kernel_player import (
     GO_ON,
     OVER,
-    Form,
     KernelPlayer,
     ask,
     episode_loop,
@@ -45,12 +44,12 @@ def _turn(state, key):
     return OVER if over else GO_ON
 
 
-FORM = Form(
+FORM = replace(
+    STATE_FORM,
     rules=Rules,
     memory_words=KEYS_MEMORY,
     loop=episode_loop(_turn, 0, True),
     shift=0,
-    entry=STATE_FORM.entry,
     ways=lambda rules: (rules,),
 )
 

@@ -21,8 +21,7 @@ from mergefall.interrupt import stopped
 from mergefall.kernels import borrow, kernel
 from mergefall.tetris.field import copy, place, put
 from mergefall.tetris.game import QUEUE, columns_in
-from mergefall.tetris.heuristics import MEMO, Kernels
-from mergefall.tetris.heuristics.base import Recipe, kernels_of
+from mergefall.tetris.heuristics.base import MEMO, Kernels, Recipe, kernels_of
 from mergefall.tetris.pieces import HEIGHTS
 from mergefall.tetris.placements import action_of, at_rest, lister
 from mergefall.typing import Kernel
