@@ -3,7 +3,6 @@
 import gymnasium as gym
 import numpy as np
 import pytest
-from mergefall.tetris import from_text
 from mergefall.tetris.env import TetrisEnv
 
 from ..tools import equal
@@ -17,20 +16,6 @@ def test_scores_are_those_of_nintendos_tetris(tall, score):
     env.reset(seed=0, options={"board": board, "piece": "I5" if tall == 5 else "I"})
     _, reward, _, _, info = env.step(4)
     assert (reward, info["score"], info["lines"]) == (score, score, tall)
-
-
-@pytest.mark.parametrize(
-    ("overflow", "lines", "over", "after"),
-    [("strict", 0, True, "####/####/.###/.###"), ("clear_first", 2, False, "..../##../.###/.###")],
-)
-def test_the_two_overflow_rules(overflow, lines, over, after):
-    """J on its end, hooked onto the stack's top: it fills two rows and stands out above the field."""
-    env = TetrisEnv(4, 4, overflow=overflow)
-    env.reset(seed=0, options={"board": "/".join([".###"] * 4), "piece": "J"})
-    observation, reward, terminated, _, info = env.step(4)
-    assert (reward, info["lines"], terminated) == (lines, lines, over)
-    np.testing.assert_array_equal(observation["board"], from_text(after))
-    np.testing.assert_array_equal(env.action_masks(), info["action_mask"] == 1)
 
 
 def test_cells_have_the_colours_of_the_pieces_that_left_them():

@@ -3,7 +3,7 @@
 from mergefall.tetris.env import TetrisEnv
 from mergefall.tetris.keys.rules import Rules
 
-from .test_keys import Stream
+from .test_keys import NAMES, Stream
 
 
 def test_given_pieces_leave_the_bag():
@@ -18,33 +18,20 @@ def test_given_pieces_leave_the_bag():
         assert sorted(pieces) == list(range(7))
 
 
-def numbers(seed):
-    """The draws of a seed as its documentation has them: SplitMix64, started by NumPy's SeedSequence."""
-    stream = Stream(seed, Rules())
-    while True:
-        yield stream.bits() >> 32
+def dealt(seed, **rules):
+    """(the first nine pieces of a game, what its reset tells)."""
+    observation, info = TetrisEnv(preview=8, **rules).reset(seed=seed)
+    return [int(observation["piece"]), *observation["queue"].tolist()], info
 
 
 def test_the_order_of_a_seeds_draws_is_fixed():
     """Trajectories are part of v0: a change here needs a new version of the environment."""
     for seed in range(5):
-        draws = numbers(seed)
-        copies = [next(draws) * 11 >> 32 for _ in range(7)]
+        of_hidden, of_bags, of_two = (Stream(seed, Rules(randomizer="bag7")) for _ in range(3))
+        copies = [of_hidden.below(11) for _ in range(7)]
         hidden = [piece for piece, count in enumerate(copies) for _ in range(count)]
-        observation, info = TetrisEnv(preview=8, randomizer="hidden").reset(seed=seed)
+        pieces, info = dealt(seed, randomizer="hidden")
         assert info["multiset"].tolist() == copies
-        shown = [int(observation["piece"]), *observation["queue"].tolist()]
-        assert shown == [hidden[next(draws) * len(hidden) >> 32] for _ in range(9)]
-
-        draws, bag, shown = numbers(seed), [], []
-        for _ in range(9):
-            bag = bag or list(range(7))
-            shown.append(bag.pop(next(draws) * len(bag) >> 32))
-        observation, _ = TetrisEnv(preview=8, randomizer="bag7").reset(seed=seed)
-        assert [int(observation["piece"]), *observation["queue"].tolist()] == shown
-
-        draws = numbers(seed)
-        observation, _ = TetrisEnv(preview=8, pieces="sz").reset(seed=seed)
-        assert [int(observation["piece"]), *observation["queue"].tolist()] == [
-            3 + (next(draws) >> 31) for _ in range(9)
-        ]
+        assert pieces == [hidden[of_hidden.below(len(hidden))] for _ in range(9)]
+        assert dealt(seed, randomizer="bag7")[0] == [NAMES.index(of_bags.piece()) for _ in range(9)]
+        assert dealt(seed, pieces="sz")[0] == [3 + of_two.below(2) for _ in range(9)]

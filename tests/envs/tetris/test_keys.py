@@ -22,7 +22,7 @@ CHANCES = (0.1, 0.17, 0.17, 0.14, 0.14, 0.1, 0.1, 0.04, 0.04)  # of the keys in 
 
 
 class Stream:
-    """The random streams in plain Python: pieces from bags of seven, and the holes of garbage."""
+    """The random streams in plain Python, SplitMix64 started by NumPy's SeedSequence: pieces, and holes of garbage."""
 
     def __init__(self, seed, rules, chair=0):
         self.state, self.rules, self.bag, self.hole = int(stream_from_seed(seed)), rules, [], 0
@@ -43,11 +43,14 @@ class Stream:
         z = (z ^ z >> 27) * 0x94D049BB133111EB & whole
         return z ^ z >> 31
 
+    def below(self, count):
+        return (self.bits() >> 32) * count >> 32
+
     def piece(self):
         if self.rules.randomizer == "uniform":
-            return NAMES[(self.bits() >> 32) * 7 >> 32]
+            return NAMES[self.below(7)]
         self.bag = self.bag or NAMES.copy()
-        return self.bag.pop((self.bits() >> 32) * len(self.bag) >> 32)
+        return self.bag.pop(self.below(len(self.bag)))
 
     def holes(self):
         bits, garbage = self.drawn_for_holes(), self.rules.garbage
@@ -84,8 +87,10 @@ def set_level(slow):
 
 def words_of(slow):
     """The field of the reference as columns of bits, up to the rows that are kept."""
-    rows = range(slow.rows + 4)
-    return [sum(1 << row for row in rows if (row, column) in slow.board) for column in range(slow.cols)]
+    columns = [0] * slow.cols
+    for row, column in slow.board:
+        columns[column] |= (row < slow.rows + 4) << row
+    return columns
 
 
 def played_alike(seed, rules, count):

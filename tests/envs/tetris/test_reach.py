@@ -112,23 +112,6 @@ def test_games_are_the_references(placements, hold, overflow):
                 assert seen["hold"] == (7 if held is None else PIECES.index(held))
 
 
-def test_pieces_come_by_bags_whatever_is_held():
-    """Each piece once in every seven that come into view, held ones included; the first hold brings two."""
-    env, rng = TetrisEnv(10, 20, preview=2, hold=True, randomizer="bag7"), np.random.default_rng(0)
-    for seed in range(20):
-        seen, info = env.reset(seed=seed)
-        came, began = [seen["piece"], *seen["queue"]], False
-        over = False
-        while not over:
-            action = int(rng.choice(np.flatnonzero(info["action_mask"])))
-            first = action >= 40 and not began
-            began |= first
-            seen, _, over, _, info = env.step(action)
-            came += seen["queue"][-1 - first :].tolist()
-        for start in range(0, len(came) - 6, 7):
-            assert sorted(came[start : start + 7]) == list(range(7))
-
-
 def pressed(board, piece, keys):
     """The cells in which a piece comes to rest by keys, in plain Python; the last one drops it."""
     start = reference.box(piece, 0)
