@@ -1,4 +1,5 @@
 import shlex
+import sys
 
 import pytest
 from mergefall_training.cli import main
@@ -13,6 +14,14 @@ def drawn():
 def undrawn(request, monkeypatch):
     if "drawn" not in request.fixturenames:
         monkeypatch.setattr("mergefall_training.compare.plots.draw", lambda *_: {})
+
+
+@pytest.fixture
+def without_matplotlib(undrawn, monkeypatch):
+    """As if it were not installed."""
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.delitem(sys.modules, "mergefall_training.compare.plots", raising=False)
+    monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
 
 
 @pytest.fixture

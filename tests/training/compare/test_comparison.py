@@ -4,7 +4,6 @@ import io
 import json
 import math
 import re
-import sys
 from contextlib import redirect_stdout
 from xml.etree import ElementTree
 
@@ -128,10 +127,7 @@ def test_labels_are_printed_as_they_are_and_nothing_is_written_unless_asked(tmp_
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_without_matplotlib_the_rest_is_written_and_the_lack_said(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "mergefall_training.compare.plots", raising=False)
-    monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
+def test_without_matplotlib_the_rest_is_written_and_the_lack_said(tmp_path, without_matplotlib):
     _, printed = run(write_suite(tmp_path), tmp_path / "out")
     assert "extra 'render'" in printed
     assert (tmp_path / "out" / "results.json").exists()

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 import zlib
 from base64 import b64decode
 
@@ -68,11 +67,8 @@ def test_the_page_needs_no_network(tmp_path):
     assert outside == set()
 
 
-def test_without_matplotlib_the_command_names_the_extra(tmp_path, monkeypatch, command):
+def test_without_matplotlib_the_command_names_the_extra(tmp_path, without_matplotlib, command):
     record(tmp_path / "a.jsonl", rows=2, cols=2)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delitem(sys.modules, "mergefall_training.compare.plots", raising=False)
-    monkeypatch.delattr("mergefall_training.compare.plots", raising=False)
     assert "extra 'render'" in command("report --out", tmp_path / "page.html", tmp_path / "a.jsonl")[1]
     assert not (tmp_path / "page.html").exists()
 

@@ -128,16 +128,11 @@ def test_entries_start_at_their_share_of_the_optimism():
     assert np.unique(learner.model.weights).tolist() == [10.0]
 
 
-def test_the_checkpoint_of_another_number_of_threads_is_refused(tmp_path):
+def test_a_run_goes_on_with_the_threads_that_it_began_with(monkeypatch):
     learner = Learner(config(threads=2))
     learner.learn()
     with pytest.raises(ValueError, match="begun with 2 threads; here are 1"):
         Learner(config()).restore(learner.step, learner.state())
-
-
-def test_by_default_a_run_has_the_threads_that_it_began_with(monkeypatch):
-    learner = Learner(config(threads=2))
-    learner.learn()
     monkeypatch.setattr(ntuple_train, "cores", lambda: 1)
     again = Learner(config(threads=None))
     again.restore(learner.step, learner.state())
