@@ -346,12 +346,13 @@ def play_in_env(
     seed: int,
     env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
+    wrap: Callable[[Any], Any] = lambda env: env,
 ) -> Trajectory:
     """Play one episode in the gym loop: the slow twin of every compiled whole-episode loop.
 
-    `player` is anything with ``predict`` (`chosen_by`).
+    `player` is anything with ``predict`` (`chosen_by`). `wrap` is applied to the environment before play.
     """
-    env = gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {}))
+    env = wrap(gym.make(env_id, max_episode_steps=max_episode_steps, **dict(env_kwargs or {})))
     game = steps(env, seed, chosen_by(player, seed))
     actions: list[int] = []
     try:
