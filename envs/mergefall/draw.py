@@ -128,16 +128,18 @@ def short_number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"
 
 
-def draw_terms(height: float, widths: tuple[float, float], rows: Sequence[tuple[Any, ...]]) -> Figure:
+def draw_terms(
+    height: float, widths: tuple[float, float], rows: Sequence[tuple[Any, ...]], titles: Sequence[str] | None
+) -> Figure:
     """A figure with rows of this height in inches: a drawing, and beside it a named bar for each part of a value.
 
-    `rows`: (what draws into the axes that it receives, the parts by name, title of the bars, title of the drawing).
+    `rows`: (what draws into the axes it receives, the parts by name, title of the bars). `titles`: of the drawings.
     """
     figure = new_figure(8, height * len(rows))
-    every = [0.0, *(value for _, parts, *_ in rows for value in parts.values())]
+    every = [0.0, *(value for _, parts, _ in rows for value in parts.values())]
     room = 0.28 * ((max(every) - min(every)) or 1.0)  # for the numbers at the bars' ends
     all_axes = figure.subplots(len(rows), 2, width_ratios=widths, squeeze=False)
-    for (left, right), (draw, parts, about, title) in zip(all_axes, rows, strict=True):
+    for (left, right), (draw, parts, about), title in zip(all_axes, rows, titles or [""] * len(rows), strict=True):
         draw(left)
         left.set_title(title, loc="left", fontsize=10, color=INK)
         values, places = list(parts.values()), range(len(parts))

@@ -13,7 +13,7 @@ import numpy as np
 
 from mergefall.chance import STREAM
 from mergefall.checks import integer
-from mergefall.draw import Window
+from mergefall.draw import Window, pixels
 from mergefall.shaping import Shaping
 from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Info, Observation, Options, Words
 from mergefall.words import stream_from_seed
@@ -66,12 +66,20 @@ class Games:
         return self._own(self._states).copy()
 
 
+def frame_of(canvas: Any, state: Words, mode: str) -> Any:
+    """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
+    picture = canvas.picture(state, mode == "ansi")
+    return pixels(picture) if mode == "rgb_array" else picture
+
+
 class Pictures:
     """Pictures of one game, the first row of `_states`."""
 
     metadata: ClassVar[Dict] = {"render_modes": ["ansi", "rgb_array", "human"], "render_fps": 8}
     title: ClassVar[str]  # of the window
-    canvas_type: ClassVar[Any]  # (rules) -> what draws a game: `paint` and `frame`, as `tetris.render.Canvas` has them
+    canvas_type: ClassVar[
+        Any
+    ]  # (rules) -> what draws a game: `paint` and `picture`, as `tetris.render.Canvas` has them
     rules: Any
     render_mode: str | None
     _states: Words
@@ -97,7 +105,7 @@ class Pictures:
         if self.render_mode is None:
             gym.logger.warn("render() was called without a render_mode; pass one to gymnasium.make")
             return None
-        frame = self._canvas.frame(self._states[0], self.render_mode)
+        frame = frame_of(self._canvas, self._states[0], self.render_mode)
         if self.render_mode != "human":
             return frame
         if self._window is None:

@@ -13,7 +13,7 @@ from gymnasium.vector.utils import batch_space
 
 from mergefall.chance import STREAM
 from mergefall.checks import MOST_COUNTED, array, integer, made_of, typed
-from mergefall.env import GameEnv, Games
+from mergefall.env import GameEnv, Games, frame_of
 from mergefall.games import each
 from mergefall.kernels import direct
 from mergefall.shaping import Shaping
@@ -189,7 +189,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             gym.logger.warn("render() was called without a render_mode; pass one to make_vec")
             return None
         return tuple(
-            canvas.frame(state, self.render_mode) for canvas, state in zip(self._canvases, self._states, strict=True)
+            frame_of(canvas, state, self.render_mode)
+            for canvas, state in zip(self._canvases, self._states, strict=True)
         )
 
     def _restart(self, seen: Any, paid: Floats | None) -> Dict:

@@ -11,10 +11,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numba import types  # pyright: ignore[reportPrivateImportUsage]
 from numba.extending import intrinsic
+from numpy.typing import ArrayLike
 
+from mergefall import checks
 from mergefall.checks import known, number
 from mergefall.kernels import kernel
-from mergefall.typing import Bools, Dict, Floats, Options, Words
+from mergefall.typing import Array, Bools, Dict, Floats, Options, Words
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
 # and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
@@ -122,6 +124,14 @@ class WeightedSum:
     def check_size(self, rows: int, cols: int) -> None:
         """Raises ValueError for a board size that the heuristic is not defined on."""
 
+    def sized(self, name: str, boards: ArrayLike) -> Array:
+        """One board or a batch as an array; raises ValueError for one of other dimensions, or of a wrong size."""
+        array = checks.array(name, boards, "(rows, cols) or (n, rows, cols)")
+        if array.ndim not in (2, 3):
+            raise ValueError(f"{name} of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
+        self.check_size(*array.shape[-2:])
+        return array
+
     def check(self) -> None:
         """Raises what a user's function raised while compiled code called it (`functions.BoardFunction`)."""
 
@@ -133,6 +143,11 @@ class WeightedSum:
         {'name': 'monotone-smooth', 'monotonicity': 1.0, 'smoothness': 0.1, 'empty': 2.5, 'max': 1.0, 'corner': 1.5}
         """
         return {"name": self.name} | {name: getattr(self, name) for name in self.option_names}
+
+
+def plain(values: Any) -> Any:
+    """One number as a float, an array as it is."""
+    return values if np.ndim(values) else float(values)
 
 
 def check_weight(owner: str, name: str, value: object, real: type[np.floating] = np.float64) -> None:

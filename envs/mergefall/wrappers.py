@@ -101,7 +101,7 @@ def replace_illegal(env: Environment) -> Any:
     >>> board[3].tolist(), info["replaced"]
     ([1, 2, 3, 4], True)
     """
-    return (VectorReplaceIllegal if _batched(env) else ReplaceIllegal)(env)
+    return _wrapper(env, ReplaceIllegal, VectorReplaceIllegal)(env)
 
 
 def observe_mask(env: Environment, observation: str = "observation", mask: str = "action_mask") -> Any:
@@ -181,7 +181,6 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """`replace_illegal` for one environment."""
 
     def __init__(self, env: Environment) -> None:
-        _game(env)  # raises ValueError
         RecordConstructorArgs.__init__(self)
         gym.Wrapper.__init__(self, env)
 
@@ -204,10 +203,6 @@ class ReplaceIllegal(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 class VectorReplaceIllegal(VectorWrapper):
     """`replace_illegal` for batches."""
-
-    def __init__(self, env: Environment) -> None:
-        _game(env)  # raises ValueError
-        super().__init__(env)
 
     def reset(self, *, seed: Any = None, options: Info | None = None) -> tuple[Observation, Info]:
         observations, infos = self.env.reset(seed=seed, options=options)
@@ -241,21 +236,16 @@ def _drawn(masks: Bools, states: Words) -> Ints:
     return (masks.cumsum(axis=1) > nth[:, None]).argmax(axis=1)
 
 
-def _batched(env: Environment) -> bool:
-    return isinstance(env.unwrapped, gym.vector.VectorEnv)
-
-
-def _game(env: Environment) -> Any:
-    """The unwrapped environment; raises ValueError if it is not mergefall's."""
-    game: Any = env.unwrapped
-    if not isinstance(game, GameEnv | GameVectorEnv):
+def _wrapper(env: Environment, single: Any, batched: Any) -> Any:
+    """The wrapper that is for an environment; raises ValueError for one that is not mergefall's."""
+    if not isinstance(env.unwrapped, GameEnv | GameVectorEnv):
         raise ValueError(f"env is {env}; expected one of mergefall's or a native batch; of a SyncVectorEnv wrap each")
-    return game
+    return single if isinstance(env.unwrapped, GameEnv) else batched
 
 
 def _view(env: Environment, kind: str, keys: Any) -> tuple[Any, gym.Space[Any]]:
     """(the view of a game's observations, or the keys of a mask, and the space of one game)."""
-    game = _game(env)
+    game: Any = env.unwrapped
     own, seen = (getattr(one, "single_observation_space", one.observation_space) for one in (game, env))
     if kind == "mask":
         masks = gym.spaces.Box(0, 1, (game.rules.n_actions,), np.int8)
@@ -273,4 +263,4 @@ def _shown(view: Any, observation: Observation, mask: Array) -> Observation:
 
 
 def _viewed(env: Environment, kind: str, keys: Any = None) -> Any:
-    return (VectorViewObservation if _batched(env) else ViewObservation)(env, kind, keys)
+    return _wrapper(env, ViewObservation, VectorViewObservation)(env, kind, keys)

@@ -121,7 +121,6 @@ def test_boards_of_2048(board, message):
 @table(
     ("call", "message"),
     (lambda: game2048.move([[1, 1], [0, 0]], 4), "action is 4; expected one of 0 up, 1 right"),
-    (lambda: game2048.spawn("2 4/4 2", np.random.default_rng(0)), "is full"),
     (lambda: tetris.place([[0, 1], [0, 0]], "T", 0, 0), r"board has shape \(2, 2\)"),
     (lambda: tetris.place("..../..../..../#x..", "T", 0, 0), "'x'"),
     (lambda: tetris.place(EMPTY, "K", 0, 0), "piece is 'K'"),

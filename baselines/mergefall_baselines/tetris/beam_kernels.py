@@ -18,7 +18,7 @@ import numpy as np
 from mergefall.interrupt import stopped
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game, reach
-from mergefall.tetris.field import copy, full_rows, put
+from mergefall.tetris.field import copy, full_rows, highest_in, put
 from mergefall.tetris.game import nibble, nth_bit
 from mergefall.tetris.heuristics.base import Recipe
 from mergefall.tetris.keys import game as keys
@@ -79,7 +79,7 @@ def new_nodes(count: int, cols: int) -> Nodes:
 @kernel
 def find_rests(columns, piece, rows, work):
     """`reach.search`, faster where all places are open to the sky and no T can spin: one rest per column then."""
-    rests, search = work[reach.RESTS], reach.highest_in(columns) + 3 > rows
+    rests, search = work[reach.RESTS], highest_in(columns) + 3 > rows
     reach.write_free(columns, piece, work[reach.FREE])
     for rotation in range(reach.ROTATIONS):
         for c in range(columns.size):

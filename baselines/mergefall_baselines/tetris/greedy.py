@@ -92,7 +92,7 @@ def best_kernel(leaf: Kernel, slides: bool, reachable: bool, by_priority: bool =
 @cache
 def greedy_kernel(recipe: Recipe, slides: bool, reachable: bool, by_priority: bool) -> Kernel:
     """The decision kernel of a heuristic's `recipe`."""
-    _, _, prepare, leaf = kernels_of(recipe, True)
+    _, _, prepare, leaf, *_ = kernels_of(recipe, True)
     best = best_kernel(leaf, slides, reachable, by_priority)
 
     @kernel(forceinline=True)

@@ -6,7 +6,7 @@ from mergefall.game2048.heuristics import HEURISTICS, Heuristic, heuristic, regi
 from mergefall.game2048.plot import draw_board, plot_clusters, plot_move, plot_terms
 from mergefall.game2048.reference import ACTIONS, DOWN, LEFT, RIGHT, UP
 from mergefall.game2048.render import draw
-from mergefall.game2048.rules import from_text, images, legal_actions, move, outcomes, spawn, to_text
+from mergefall.game2048.rules import from_text, images, legal_actions, move, outcomes, to_text
 from mergefall.game2048.vector_env import Game2048VectorEnv
 
 __all__ = [
@@ -35,6 +35,5 @@ __all__ = [
     "plot_move",
     "plot_terms",
     "register_heuristic",
-    "spawn",
     "to_text",
 ]

@@ -49,8 +49,8 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
         elif "base" in own:
             about += f"  (base {short_number(own['base'])} included)"
         own.pop("base", None)
-        rows.append((partial(draw_board, ranks=board), own, about, titles[i] if titles else ""))
-    return draw_terms(2.1, (1, 2.2), rows)
+        rows.append((partial(draw_board, ranks=board), own, about))
+    return draw_terms(2.1, (1, 2.2), rows, titles)
 
 
 def plot_clusters(ranks: ArrayLike) -> Figure:

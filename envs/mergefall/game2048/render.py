@@ -35,12 +35,9 @@ class Canvas:
     def paint(self, state: Words, action: int | None) -> None:
         """Called before an action is played; a board's tiles show all that there is to remember."""
 
-    def frame(self, state: Words, mode: str) -> Any:
-        """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
-        ranks, score = cells_of(state, *self._size), int(state[SCORE])
-        if mode == "ansi":
-            return to_ansi(ranks, score)
-        return board_surface(ranks, score) if mode == "human" else draw(ranks, score)
+    def picture(self, state: Words, as_text: bool) -> Any:
+        """A state as coloured text, or as a pygame surface."""
+        return (to_ansi if as_text else board_surface)(cells_of(state, *self._size), int(state[SCORE]))
 
 
 def tile_colours(rank: int) -> tuple[Colour, Colour]:

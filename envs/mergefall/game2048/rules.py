@@ -231,22 +231,6 @@ def legal_actions(ranks: Any) -> Bools:
     return (mask >> np.arange(4) & 1).astype(np.bool_)
 
 
-def spawn(ranks: Any, rng: np.random.Generator) -> Bytes:
-    """The board with a new tile: a 2 (0.9) or a 4 on an empty cell drawn uniformly by `rng`.
-
-    Raises ValueError if no cell is empty. (Environments do not use `rng`: their seed fixes a random stream.)
-
-    >>> int(spawn("2 4/. 2", np.random.default_rng(0))[1, 0])
-    1
-    """
-    board = board_array(ranks)
-    empty = np.flatnonzero(board == 0)
-    if not len(empty):
-        raise ValueError(f"board {to_text(board)!r} is full; expected an empty cell for the new tile")
-    board.flat[rng.choice(empty)] = 1 if rng.random() < 0.9 else 2
-    return board
-
-
 def outcomes(ranks: Any) -> tuple[Bytes, Floats]:
     """All boards that a new tile can lead to, uint8[n, rows, cols], and their probabilities float64[n].
 

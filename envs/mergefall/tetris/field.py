@@ -26,6 +26,15 @@ def height_of(column):
     return 64 - leading_zeros(column)
 
 
+@kernel(inline="always")
+def highest_in(columns):
+    """Rows from the floor to the highest filled cell of a board."""
+    filled = U(0)
+    for c in range(U(columns.size)):
+        filled |= columns[c]
+    return height_of(filled)
+
+
 @kernel
 def field_mask(rows):
     """A column that is full up to the field's top, like a wall."""
@@ -109,15 +118,6 @@ def clear(columns, full):
 
 
 @kernel
-def is_above(columns, rows):
-    """Whether a cell above the field of `rows` rows is filled."""
-    any_cell = U(0)
-    for i in range(columns.size):
-        any_cell |= columns[i]
-    return (any_cell >> U(rows)) != 0
-
-
-@kernel
 def place(columns, piece, rotation, column, y, rows, clear_first):
     """Lock a piece at rest and clear, in place: (lines, the piece's own cells in them, whether the game is over).
 
@@ -136,16 +136,14 @@ def place(columns, piece, rotation, column, y, rows, clear_first):
     for i in range(WIDTHS[piece, rotation]):
         own += popcount((MASKS[piece, rotation, i] << U(y)) & full)
     clear(columns, full)
-    return popcount(full), own, clear_first and is_above(columns, rows)
+    return popcount(full), own, clear_first and highest_in(columns) > rows
 
 
 @kernel
 def write_board(columns, rows, board):
     """Write the field as cells uint8[rows·cols], row 0 on top, without storage rows."""
-    cols, highest = U(columns.size), U(0)  # unsigned, so that no index is tested for being negative
-    for c in range(cols):
-        highest |= columns[c]
-    height = min(U(height_of(highest)), U(rows))
+    cols = U(columns.size)  # unsigned, so that no index is tested for being negative
+    height = min(U(highest_in(columns)), U(rows))
     for k in range((U(rows) - height) * cols):
         board[k] = 0
     for c in range(cols):

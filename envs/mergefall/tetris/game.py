@@ -23,7 +23,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import is_above, place
+from mergefall.tetris.field import highest_in, place
 from mergefall.tetris.pieces import PIECE_SETS
 from mergefall.tetris.placements import ABOVE, ACTION_SHIFT, BYTE, ROTATIONS, SLIDES, list_placements, rest
 from mergefall.typing import Ints, Words
@@ -145,7 +145,7 @@ def columns_in(state):
 def is_over(state):
     """Whether a game by placements is over: only then does a cell lie above the field."""
     _, rows = size_of(state)
-    return is_above(columns_in(state), rows)
+    return highest_in(columns_in(state)) > rows
 
 
 @kernel

@@ -38,15 +38,15 @@ def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -
     """
     several = np.ndim(states[0]) != 1 if isinstance(states, list) and states else np.ndim(states) == 3
     rows, tall, wide = [], 0, 0
-    for i, state in enumerate(states if several else [states]):
+    for state in states if several else [states]:
         placed = isinstance(state, Placement)
         board = state.locked if placed else board_array(state)
         tall, wide = max(tall, board.shape[0]), max(wide, board.shape[1])
         value, empty = h(state) if placed else h.board(board), h.board(np.zeros_like(board))
         about = f"{h.name}: {short_number(value)}  (empty board {short_number(empty)} included)"
         drawing = partial(draw_board, board=board, cells=state.cells if placed else ())
-        rows.append((drawing, _weighted(h, state if placed else board), about, titles[i] if titles else ""))
-    return draw_terms(min(4.0, max(2.2, 0.16 * tall)), (0.5 * max(wide / 10, 0.6), 1.5), rows)
+        rows.append((drawing, _weighted(h, state if placed else board), about))
+    return draw_terms(min(4.0, max(2.2, 0.16 * tall)), (0.5 * max(wide / 10, 0.6), 1.5), rows, titles)
 
 
 def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mergefall.kernels import kernel
-from mergefall.tetris.field import height_of, is_free, landing
+from mergefall.tetris.field import highest_in, is_free, landing
 from mergefall.tetris.pieces import MASKS, WIDTHS
 from mergefall.tetris.srs import MOVES, SHAPES, TESTS
 
@@ -56,15 +56,6 @@ def fallen(places, free):
 def shifted(places, rows):
     """Places moved up by so many rows, down if negative."""
     return places << U(rows) if rows >= 0 else places >> U(-rows)
-
-
-@kernel(inline="always")
-def highest_in(columns):
-    """Rows from the floor to the highest filled cell of a board."""
-    filled = U(0)
-    for c in range(columns.size):
-        filled |= columns[c]
-    return height_of(filled)
 
 
 @kernel

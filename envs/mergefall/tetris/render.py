@@ -62,12 +62,9 @@ class Canvas:
             above = own[: self._height - self._rules.rows].any()
             self._lock(state, piece, own, clears=self._rules.overflow == "clear_first" or not above)
 
-    def frame(self, state: Words, mode: str) -> Any:
-        """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
-        scene = self.scene(state)
-        if mode == "ansi":
-            return to_ansi(scene)
-        return surface_of(scene) if mode == "human" else pixels(surface_of(scene))
+    def picture(self, state: Words, as_text: bool) -> Any:
+        """A state as coloured text, or as a pygame surface."""
+        return (to_ansi if as_text else surface_of)(self.scene(state))
 
     def scene(self, state: Words) -> Scene:
         """The scene of a state; cells without a known colour are grey."""

@@ -13,13 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mergefall import checks
 from mergefall.game2048 import board as core
 from mergefall.game2048 import packed
 from mergefall.game2048.rules import MAX_RANK, checked_ranks
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Array, Bools, Bytes, Dict, Floats, Kernel, Words
-from mergefall.weighted import WeightedSum, dot, write_terms
+from mergefall.weighted import WeightedSum, dot, plain, write_terms
 
 U = np.uint64
 NO_TABLE = np.zeros(1)
@@ -105,13 +104,12 @@ class Heuristic(WeightedSum):
 
         Raises ValueError for any other board.
         """
-        values, _ = self._terms(ranks, to_move)
-        return float(values) if values.ndim == 0 else values
+        return plain(self._terms(ranks, to_move)[0])
 
     def terms(self, ranks: ArrayLike, to_move: bool = False) -> Dict:
         """The terms by name, unweighted: a float each for one board, float64[n] each for a batch."""
         _, terms = self._terms(ranks, to_move)
-        return {name: term if term.ndim else float(term) for name, term in zip(self.term_names, terms, strict=True)}
+        return dict(zip(self.term_names, map(plain, terms), strict=True))
 
     def tables(self) -> tuple[Array, ...]:
         """The two tables for `packed_kernel`, of types and sizes that no weight changes."""
@@ -125,11 +123,7 @@ class Heuristic(WeightedSum):
 
     def _terms(self, ranks: ArrayLike, to_move: bool) -> tuple[Floats, Floats]:
         """(the value of each board, the terms [terms, …]) of one board or a batch, checked."""
-        boards = checks.array("ranks", ranks, "(rows, cols) or (n, rows, cols)")
-        if boards.ndim not in (2, 3):
-            raise ValueError(f"ranks of shape {boards.shape}; expected (rows, cols) or (n, rows, cols)")
-        *batch, rows, cols = boards.shape
-        self.check_size(rows, cols)
+        *batch, rows, cols = (boards := self.sized("ranks", ranks)).shape
         cells = checked_ranks("ranks", boards, MAX_RANK).reshape(-1, rows * cols)
         values, terms = np.empty(len(cells)), np.empty((len(cells), len(self.term_names)))
         self.kernels().batch(cells, rows, cols, bool(to_move), self._weights, values, terms)

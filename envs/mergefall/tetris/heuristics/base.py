@@ -14,14 +14,13 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mergefall import checks
 from mergefall.kernels import kernel, unowned
 from mergefall.tetris import game
 from mergefall.tetris.field import columns_of, copy, place, put
 from mergefall.tetris.pieces import HEIGHTS, NAMES, identify
 from mergefall.tetris.rules import Placement, checked_cells
 from mergefall.typing import Bools, Bytes, Dict, Floats, Kernel, Words
-from mergefall.weighted import Terms, WeightedSum, dot, no_terms, write_terms
+from mergefall.weighted import Terms, WeightedSum, dot, no_terms, plain, write_terms
 
 U = np.uint64
 MEMO = 176  # words of the memo that `prepare` fills
@@ -71,12 +70,17 @@ class Kernels(NamedTuple):
         prepare: (columns, rows, memo) -> None, computes once what the leaves on a board share.
         leaf: (columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch), the value of a
             placement: all its terms, or −inf if it ends the game. `columns` and `memo` stay as they are.
+        terms: (columns uint64[n, cols], rows, weights, terms), writes the board terms, float64[n, k].
+        states: (states uint64[n, words], weights, values, over), writes the values of their boards, float64[n], and
+            whether the game is over, bool[n].
     """
 
     move: Kernel
     board: Kernel
     prepare: Kernel
     leaf: Kernel
+    terms: Kernel
+    states: Kernel
 
 
 @kernel
@@ -145,7 +149,7 @@ class Heuristic(WeightedSum):
         return kernels_of(cls.recipe, clears)
 
     def value_states(self, states: Words, values: Floats, over: Bools) -> None:
-        _of_states(self.kernels().board)(states, self._weights, values, over)
+        self.kernels().states(states, self._weights, values, over)
 
     def of_empty(self, board: Bytes) -> float:
         return self.board(board)
@@ -173,14 +177,12 @@ class Heuristic(WeightedSum):
             ValueError: if `boards` are no such boards.
         """
         parts = zip(self.of_board.names, self._of_boards(boards), strict=True)
-        values: Any = sum(getattr(self, name, 0.0) * term for name, term in parts)  # in the order of the kernels
-        return values if np.ndim(values) else float(values)
+        return plain(sum(getattr(self, name, 0.0) * term for name, term in parts))  # in the order of the kernels
 
     def board_terms(self, boards: ArrayLike) -> Dict:
         """The named board terms before weighting: a float each for one board, float64[n] each for a batch."""
         terms = dict(zip(self.of_board.names, self._of_boards(boards), strict=True))
-        found = {name: terms[name] for name in self.term_names if name in terms}
-        return {name: term if term.ndim else float(term) for name, term in found.items()}
+        return {name: plain(terms[name]) for name in self.term_names if name in terms}
 
     def _by_kind(self, placement: Any) -> list[dict[str, float]]:
         """The terms of a placement: of itself, of a last one, of its board."""
@@ -199,14 +201,10 @@ class Heuristic(WeightedSum):
 
     def _of_boards(self, boards: ArrayLike) -> Floats:
         """The terms float64[k] of a board, float64[k, n] of a batch."""
-        array = checks.array("boards", boards, "(rows, cols) or (n, rows, cols)")
-        if array.ndim not in (2, 3):
-            raise ValueError(f"boards of shape {array.shape}; expected (rows, cols) or (n, rows, cols)")
-        *batch, rows, cols = array.shape
-        self.check_size(rows, cols)
+        *batch, rows, cols = (array := self.sized("boards", boards)).shape
         columns = columns_of(checked_cells("boards", array).reshape(-1, rows, cols))
         terms = np.empty((len(columns), len(self.of_board.names)))
-        _batch_terms(self.of_board.kernel)(columns, rows, self._weights, terms)
+        self.kernels().terms(columns, rows, self._weights, terms)
         self.check()
         return terms.T.reshape(terms.shape[1], *batch)
 
@@ -224,7 +222,7 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         return dot(board_terms(columns, rows, weights), weights, first_board)
 
     @kernel
-    def plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
+    def played(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch):
         """`leaf` by playing the placement on a copy of the board."""
         value, lines, own, over = 0.0, 0, 0, y + HEIGHTS[piece, rotation] > rows
         copy(columns, scratch)
@@ -242,8 +240,22 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         of_placement = move(piece, rotation, column, y, lines, own, rows, weights)
         return of_placement + dot(last_terms(piece, rotation, column, y, rows), weights, first_last) + value
 
+    @kernel
+    def write_all(columns, rows, weights, terms):
+        for i in range(len(columns)):
+            write_terms(board_terms(columns[i], rows, weights), terms[i])
+
+    @kernel
+    def of_states(states, weights, values, over):
+        states, weights, values, over = unowned((states, weights, values, over))
+        for i in range(len(values)):
+            state = states[i]
+            values[i], over[i] = 0.0, game.is_over(state)
+            if not over[i]:
+                values[i] = board(game.columns_in(state), game.size_of(state)[1], weights)
+
     if memo is None:
-        return Kernels(move, board, no_terms, plain)
+        return Kernels(move, board, no_terms, played, write_all, of_states)
     prepare, terms_after = memo
     full_rows_count = clears and (placement_terms is not no_terms or not before_clearing)
 
@@ -252,34 +264,9 @@ def kernels_of(recipe: Recipe, clears: bool) -> Kernels:
         shape, turn = U(piece), U(rotation)
         full, terms = terms_after(columns, memo, shape, turn, column, y, rows, scratch)
         if (full_rows_count and full != 0) or y + HEIGHTS[shape, turn] > rows:
-            return plain(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
+            return played(columns, memo, piece, rotation, column, y, rows, clear_first, weights, scratch)
         value = move(piece, rotation, column, y, 0, 0, rows, weights)
         value += dot(last_terms(piece, rotation, column, y, rows), weights, first_last)
         return value + dot(terms, weights, first_board)
 
-    return Kernels(move, board, prepare, leaf)
-
-
-@cache
-def _batch_terms(board_terms: Kernel) -> Kernel:
-    @kernel
-    def batch_terms(columns, rows, weights, terms):
-        for i in range(len(columns)):
-            write_terms(board_terms(columns[i], rows, weights), terms[i])
-
-    return batch_terms
-
-
-@cache
-def _of_states(of_board: Kernel) -> Kernel:
-    @kernel
-    def of_states(states, weights, values, over):
-        """Write the values of states uint64[n, words], float64[n], and whether the game is over, bool[n]."""
-        states, weights, values, over = unowned((states, weights, values, over))
-        for i in range(len(values)):
-            state = states[i]
-            values[i], over[i] = 0.0, game.is_over(state)
-            if not over[i]:
-                values[i] = of_board(game.columns_in(state), game.size_of(state)[1], weights)
-
-    return of_states
+    return Kernels(move, board, prepare, leaf, write_all, of_states)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris import game
-from mergefall.tetris.field import clear, fall, field_mask, full_rows, is_free, put
+from mergefall.tetris.field import clear, fall, field_mask, full_rows, highest_in, is_free, put
 from mergefall.tetris.game import (
     ATTACK,
     BACK_TO_BACK,
@@ -49,7 +49,6 @@ from mergefall.tetris.game import (
     size_of,
 )
 from mergefall.tetris.pieces import NAMES, WIDTHS
-from mergefall.tetris.reach import highest_in
 from mergefall.tetris.srs import MOVES, SHAPES, TESTS
 from mergefall.words import below, draw, popcount
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mergefall.draw import pixels, pygame
+from mergefall.draw import pygame
 from mergefall.tetris.game import OPPONENTS_KEY
 from mergefall.tetris.keys.match import sides
 from mergefall.tetris.keys.render import Canvas as SideCanvas
@@ -22,12 +22,11 @@ class Canvas:
         for canvas, side, key in zip(self._sides, (own, other), (action, int(other[OPPONENTS_KEY])), strict=True):
             canvas.paint(side, None if action is None else key)
 
-    def frame(self, state: Words, mode: str) -> Any:
-        kind = "ansi" if mode == "ansi" else "human"
-        left, right = (canvas.frame(side, kind) for canvas, side in zip(self._sides, sides(state), strict=True))
-        if mode == "ansi":
+    def picture(self, state: Words, as_text: bool) -> Any:
+        left, right = (canvas.picture(side, as_text) for canvas, side in zip(self._sides, sides(state), strict=True))
+        if as_text:
             return f"{left}\nopponent\n{right}"
         both = pygame().Surface((left.get_width() + right.get_width(), left.get_height()))
         both.blit(left, (0, 0))
         both.blit(right, (left.get_width(), 0))
-        return both if mode == "human" else pixels(both)
+        return both

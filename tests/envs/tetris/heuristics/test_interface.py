@@ -94,7 +94,7 @@ def leaves(h, board, piece, clear_first):
     Drops and slides, and of tetrominoes the reachable placements, come from the kernels of a search.
     """
     rows, cols = board.shape
-    prepare, leaf = h.kernels()[2:]
+    prepare, leaf = h.kernels()[2:4]
     columns, memo, scratch = columns_of(board), np.zeros(MEMO, np.uint64), np.zeros(cols, np.uint64)
     placements, weights = np.zeros(4 * cols * (rows + 4), np.int64), h.weight_vector()
     prepare(columns, rows, memo)
