@@ -98,7 +98,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self._states = rules.new_states(self.num_envs)
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # games whose episode the last step ended
         self._everyone = np.arange(self.num_envs)
-        self._started = False
+        self._nowhere, self._started = np.zeros(self.num_envs, dtype=np.bool_), False
         self._given_seeds = [-1] * self.num_envs
         size = -(-self.num_envs // (2 * self.threads))  # two parts a thread, so that none waits for long
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
@@ -151,7 +151,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         self._answer()
-        fresh = self.beginning()
+        fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
             self._paint_all(np.flatnonzero(fresh))

@@ -65,7 +65,7 @@ def landing(columns, piece, rotation, column):
     return y
 
 
-@kernel
+@kernel(forceinline=True)
 def is_free(columns, piece, rotation, column, y):
     """Whether a piece at row y lies within the walls on empty cells."""
     width = WIDTHS[piece, rotation]
