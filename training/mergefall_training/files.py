@@ -29,30 +29,25 @@ T = TypeVar("T")
 
 
 def open_alone(path: Path, what: str) -> BinaryIO:
-    """Open a file of `what` for appending, make it if needed, and lock it: one run at a time."""
+    """Open a file of `what` for appending, make it if needed, and lock it until it is closed: one run at a time."""
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is no regular file; expected the name of a file for the {what}")
     path.parent.mkdir(parents=True, exist_ok=True)
     file = path.open("a+b")
     try:
-        _lock(file)
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(2**31 - 2)  # a byte behind all content, because locked bytes cannot be read
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError) as error:
         file.close()
         raise ValueError(f"another run is writing to {path}; wait for its end or choose another file") from error
     return file
-
-
-def _lock(file: BinaryIO) -> None:
-    """Lock a file until it is closed or the process ends; raises BlockingIOError or PermissionError if it is locked."""
-    if sys.platform == "win32":
-        import msvcrt
-
-        file.seek(2**31 - 2)  # a byte behind all content, because locked bytes cannot be read
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-    else:
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class LineFile:
