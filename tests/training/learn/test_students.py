@@ -37,18 +37,18 @@ def learner_of(config):
 
 
 def rollout(model):
-    """The steps of one rollout, from which nothing is learnt."""
+    """One rollout, from which nothing is learnt."""
     _, callback = model._setup_learn(1)
     model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
-    return next(model.rollout_buffer.get())
+    return model.rollout()
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
 def test_moves_are_drawn_or_the_most_probable(rate):
     model = learner_of(small("distill", {"n_envs": 64, "exploration_rate": rate})).model
-    steps = rollout(model)
+    steps, *boards = rollout(model)
     with torch.no_grad():
-        log_probs = model.outputs(*model.observed(steps))[0]
+        log_probs = model.outputs(*boards)[0]
     chosen = steps.actions.flatten()
     torch.testing.assert_close(log_probs.gather(1, chosen[:, None])[:, 0], steps.old_log_prob)
     assert (steps.action_masks[torch.arange(len(chosen)), chosen] == 1).all()
@@ -261,8 +261,7 @@ def test_without_its_teacher_it_takes_the_gradient_steps_of_maskable_ppo():
 
 def test_the_teachers_loss_is_the_cross_entropy_to_its_targets():
     model = learner_of(small("kickstart", PPO | {"learning_rate": 0.0})).model
-    (figures,), steps = learnt(model, 32), next(model.rollout_buffer.get())
-    boards, masks = model.observed(steps)
+    (figures,), (_, boards, masks) = learnt(model, 32), model.rollout()
     targets = model.teachers.targets(boards, masks, 0)  # of the same boards in another order
     with torch.no_grad():
         log_probs = model.outputs(boards, masks)[0].numpy()

@@ -16,7 +16,7 @@ from matplotlib.ticker import LogLocator, NullFormatter, SymmetricalLogLocator
 from numpy.typing import ArrayLike
 
 from mergefall_training.compare.league import LeagueResult
-from mergefall_training.compare.results import ContestResult, Line
+from mergefall_training.compare.results import ContestResult
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, mean_of_runs, short
 
@@ -79,10 +79,10 @@ def _seen(interval: Estimate) -> tuple[float, float, float]:
     return interval.value, interval.low, interval.high
 
 
-def _named(label: str, mean: Estimate) -> str:
+def _named(label: str, mean: Estimate, runs: int = 1) -> str:
     """A label as there is room for it; the mean is a lower bound if no game ended."""
     short = label if len(label) <= LABEL else f"{label[:LABEL]}…"
-    return f"{short}, at least" if math.isinf(mean.value) else short
+    return short + ", at least" * math.isinf(mean.value) + f", {runs} runs" * (runs > 1)
 
 
 def _headline(result: ContestResult, axes: Axes) -> Drawn:
@@ -128,7 +128,7 @@ def _learning(result: ContestResult, axes: Axes) -> Drawn:
             found = [Estimate(point.mean, point.low, point.high) for point in curves[0]]
         values, low, high = np.array([(e.value, max(e.low, 0.0), e.high) for e in found]).T
         axes.fill_between(steps, low, high, color=colour, alpha=0.15, linewidth=0)
-        label = f"{_named(line.label, found[-1])}{_runs(line)}, N={curves[0][-1].episodes} a point"
+        label = f"{_named(line.label, found[-1], len(curves))}, N={curves[0][-1].episodes} a point"
         axes.plot(steps, values, color=colour, label=label)
     others = [row for row in result.rows if not row.group]
     for row in others:
@@ -150,7 +150,7 @@ def _speed(result: ContestResult, axes: Axes) -> Drawn:
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
         mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an end
         estimate = result.ratings[line.label] if isinstance(result, LeagueResult) else mean
-        label = f"{_named(line.label, estimate)}{_runs(line)}, N={len(together.episodes)}"
+        label = f"{_named(line.label, estimate, len(games))}, N={len(together.episodes)}"
         value, low, high = _seen(estimate)
         times.append(together.ms_per_move)
         shown.append(value)
@@ -165,7 +165,3 @@ def _speed(result: ContestResult, axes: Axes) -> Drawn:
     _headline_axis(axes, "y", shown)
     axes.grid(which="major", color="#dddddd", linewidth=0.6)
     return f"{headline} against thinking time", 5 + 0.13 * len(shown), BELOW
-
-
-def _runs(line: Line) -> str:
-    return f", {len(line.rows)} runs" if len(line.rows) > 1 else ""

@@ -77,11 +77,17 @@ class Student(MaskablePPO):
         """The steps before the last rollout."""
         return self.num_timesteps - self.n_envs * self.n_steps
 
-    def observed(self, steps: Any) -> tuple[Any, Any]:
-        """(observations, legal actions bool[m, actions]) of the steps of a rollout, as players take them."""
+    def rollout(self) -> tuple[Any, Any, Any]:
+        """The last rollout, to learn from it: (steps, observations, legal actions bool[m, actions]).
+
+        Observations and legal actions are as players take them.
+        """
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        steps: Any = next(self.rollout_buffer.get())
         spaces: Any = getattr(self.observation_space, "spaces", self.observation_space)
         shaped = map_parts(lambda part, space: part.cpu().numpy().reshape(-1, *space.shape), steps.observations, spaces)
-        return shaped, steps.action_masks.cpu().numpy() > 0
+        return steps, shaped, steps.action_masks.cpu().numpy() > 0
 
     def outputs(self, observations: Any, masks: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n]) of a batch as `observed` returns it."""

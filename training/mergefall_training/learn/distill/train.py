@@ -47,13 +47,10 @@ class Distillation(Student):
     rounds: deque[Any]
 
     def train(self) -> None:
-        steps: Any = next(self.rollout_buffer.get())
-        boards, masks = self.observed(steps)
+        steps, boards, masks = self.rollout()
         targets = self.teachers.targets(boards, masks, self.before)
         self.rounds.append([boards, masks, targets, steps.returns.cpu().numpy()])
         boards, masks, targets, returns = (concatenate(column) for column in zip(*self.rounds, strict=True))
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
         for _ in range(self.h.gradient_steps):
             rows = np.random.randint(len(returns), size=self.batch_size)  # noqa: NPY002
             log_probs, values = self.outputs(take(boards, rows), masks[rows])

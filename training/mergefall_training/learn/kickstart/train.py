@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -54,11 +53,8 @@ class Kickstarting(Student):
     def train(self) -> None:
         h, end = self.h, self.h.kickstart_share * self._total_timesteps
         weight = h.kickstart_coef * (1 - self.before / end) if self.before < end else 0.0
-        steps: Any = next(self.rollout_buffer.get())
-        boards, masks = self.observed(steps)
+        steps, boards, masks = self.rollout()
         targets = self.tensor(self.teachers.targets(boards, masks, self.before) if weight > 0 else np.zeros_like(masks))
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
         for _ in range(self.n_epochs):
             for rows in torch.randperm(len(masks)).split(h.batch_size):
                 log_probs, values = self.outputs(take(boards, rows.numpy()), masks[rows])

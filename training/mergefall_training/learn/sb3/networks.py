@@ -193,19 +193,20 @@ class BoardAfterstates(BaseFeaturesExtractor):
         )
 
     def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        features, places, empty = self._features(observations)
-        each = empty.index_copy(0, places, features).unflatten(0, (-1, self.actions))
+        each = self._features(observations)[2].unflatten(0, (-1, self.actions))
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
     def of_actions(self, observations: dict[str, torch.Tensor], actions: torch.Tensor) -> torch.Tensor:
         """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        features, places, empty = self._features(observations, actions.cpu().numpy())
-        return empty.index_copy(0, places, features)
+        return self._features(observations, actions.cpu().numpy())[2]
 
     def _features(
         self, observations: dict[str, torch.Tensor], chosen: Ints | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """(features of afterstates, their places among all actions or the `chosen` ones, zeros for all of these)."""
+        """(features of afterstates, their places among all actions or the `chosen` ones, features of all of these).
+
+        Features of illegal actions are 0.
+        """
         board = observations["board"]
         n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
         arrays = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
@@ -225,7 +226,8 @@ class BoardAfterstates(BaseFeaturesExtractor):
             columns += [observations["hold"].reshape(n, -1)[games], other[:, None]]
         features = nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
         count, places = (self.actions, rows * self.actions + table.actions) if chosen is None else (1, rows)
-        return features, torch.from_numpy(places).to(board.device), features.new_zeros(n * count, features.shape[1])
+        to = torch.from_numpy(places).to(board.device)
+        return features, to, features.new_zeros(n * count, features.shape[1]).index_copy(0, to, features)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, actions, width]; the last feature is 1 if the action is legal, else 0."""
@@ -271,12 +273,11 @@ class KeysAfterstates(BoardAfterstates):
         board, n = observations["board"][:, STORAGE:], len(observations["board"])
         piece, place = (observations[name].reshape(n, -1) for name in ("piece", "place"))
         rotation, column = place[:, :4].argmax(dim=1), place[:, 4 : 4 + self.rules.cols].argmax(dim=1)
-        features, places, empty = self._features({**observations, "board": board})
-        each = empty.index_copy(0, places, features).view(n, self.actions, -1)
-        worth = features.new_full((len(empty),), ILLEGAL).index_copy(0, places, features @ self.worth)
+        features, places, each = self._features({**observations, "board": board})
+        worth = features.new_full((len(each),), ILLEGAL).index_copy(0, places, features @ self.worth)
         keys = self.cost * self.distances[piece.argmax(dim=1), rotation, column]
         logits = (SHARP * (worth.view(n, 1, -1) - keys)).logsumexp(dim=2).clamp(min=-SHARP * FAR) + SHARP * self.bias
-        return torch.cat([logits, each.amax(dim=1)], dim=1)
+        return torch.cat([logits, each.view(n, self.actions, -1).amax(dim=1)], dim=1)
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The logits by key: float[n, keys, 1]."""
