@@ -75,8 +75,10 @@ def episode_loop(turn: Kernel, shift: int, loses: bool) -> Kernel:
             if stopped():
                 break
             choice = ask(entry, state, memory, values, settings)
-            if choice < 0 or (not loses and values.max() == -np.inf):
-                return played, choice if choice < 0 else np.int64(UNDECIDED)
+            if choice >= 0 and not loses and values[choice >> shift] == -np.inf and values.max() == -np.inf:
+                choice = np.int64(UNDECIDED)
+            if choice < 0:
+                return played, choice
             actions[played] = choice >> shift
             status = turn(state, choice)
             if status != GO_ON:
