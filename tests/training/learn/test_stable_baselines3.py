@@ -13,7 +13,7 @@ from mergefall_training import evaluate
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import train
 from mergefall_training.learn.sb3.export import export
-from mergefall_training.learn.sb3.vec_env import NativeVecEnv, make_vec_env
+from mergefall_training.learn.sb3.vec_env import Infos, NativeVecEnv, make_vec_env
 from mergefall_training.play.match import Match, environment
 from mergefall_training.play.preferences import ModelPlayer, player_of_model
 from mergefall_training.play.workers import task, unpack_task
@@ -36,7 +36,7 @@ GAMES = [  # id, arguments, cap, and whether episodes are cut off, or end, or bo
 def equal(one, other):
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
-    if isinstance(one, list | tuple):
+    if isinstance(one, list | tuple | Infos):
         return len(one) == len(other) and all(map(equal, one, other))
     return np.asarray(one).dtype == np.asarray(other).dtype and np.array_equal(one, other)
 
