@@ -151,7 +151,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
         self._answer()
-        fresh = self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
+        fresh = self.beginning()
         if self.render_mode is not None:
             self._paint_all(np.flatnonzero(~fresh), actions)
             self._paint_all(np.flatnonzero(fresh))
@@ -244,8 +244,11 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         return [None if one is None else integer("seed", one, 0, None) for one in seed]
 
     def beginning(self) -> Bools:
-        """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none."""
-        return self._ended & (self.autoreset_mode is AutoresetMode.NEXT_STEP)
+        """Which games the next step begins anew, bool[n]: in `"NextStep"` mode those that have ended, else none.
+
+        The array belongs to the batch: it is to be left as it is.
+        """
+        return self._ended if self.autoreset_mode is AutoresetMode.NEXT_STEP else self._nowhere
 
     def observations(self) -> Any:
         """The batched observation of all games now, as the last reset or step returned it."""

@@ -8,7 +8,7 @@ A state is uint64[36 + cols]. A copy of it is the whole game, random stream incl
     PIECES    pieces placed so far
     ILLEGAL   illegal actions in a row
     STEPS     actions in this episode
-    RULES     the rules (`PieceRules.rules_words`)
+    RULES     the rules (`PieceRules._rules_word`)
     BAG       for "bag7" the ids left in the bag, as bits; for "hidden" the copies of each piece, 4 bits per id
     QUEUE     the ids of the current piece and of the previewed ones, 4 bits each, the current piece lowest
     HOLD      the id of the held piece plus one, 0 for none

@@ -21,7 +21,7 @@ from mergefall_training.play.statistics import short
 FILE = Path("training", "figures.jsonl")
 # What stays when a record is measured again.
 BY_HAND = ("label", "short", "front", "note", "published", "training", "again")
-SAID = ("player", "options", "env", "env_kwargs", "command", "again", *BY_HAND)  # nothing is made of it
+SAID = ("player", "options", "env", "env_kwargs", "command", *BY_HAND)  # nothing is made of it
 
 
 def figure_file(key: str) -> Path:
