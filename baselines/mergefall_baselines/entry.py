@@ -140,7 +140,7 @@ def entry_kernel(signature: Any) -> Kernel:
     """The entry of decision kernels of a signature."""
     decide_type, settings_type = types.FunctionType(signature), types.Tuple((types.uint64, signature.args[-1]))
 
-    @kernel
+    @kernel(forceinline=True)
     def entry(state, memory, values, settings):
         decide, own = settings_at(settings, settings_type)
         return call(decide, decide_type, (unowned(state), unowned(memory), unowned(values), own))

@@ -143,15 +143,13 @@ def place(columns, piece, rotation, column, y, rows, clear_first):
 def write_board(columns, rows, board):
     """Write the field as cells uint8[rows·cols], row 0 on top, without storage rows."""
     cols = U(columns.size)  # unsigned, so that no index is tested for being negative
-    height = min(U(highest_in(columns)), U(rows))
-    for k in range((U(rows) - height) * cols):
+    above = U(rows) - min(U(highest_in(columns)), U(rows))
+    for k in range(above * cols):
         board[k] = 0
-    for c in range(cols):
-        word, k = columns[c], (U(rows) - U(1)) * cols + c
-        for _ in range(height):
-            board[k] = np.uint8(word & U(1))
-            word >>= U(1)
-            k -= cols
+    for r in range(above, U(rows)):
+        shift = U(rows) - U(1) - r
+        for c in range(cols):
+            board[r * cols + c] = np.uint8(columns[c] >> shift & U(1))
 
 
 def columns_of(board: Bytes) -> Words:

@@ -19,7 +19,7 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
-from mergefall.tetris.heuristics.base import MEMO, Heuristic, Memo
+from mergefall.tetris.heuristics.base import Heuristic, Memo
 from mergefall.tetris.pieces import HEIGHTS, MASKS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.typing import Kernel
@@ -154,10 +154,18 @@ def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
 
     @kernel
     def board_terms(columns, rows, weights):
-        memo, at = np.empty(MEMO, U), BORDER * U(columns.size)
-        prepare(columns, rows, memo)
-        packed = memo[at + COUNTS] + U(popcount(columns[columns.size - 1] ^ field_mask(rows)))
-        return terms_of(packed, np.int64(memo[FILLED]), memo[at + HOLES], memo[at + STEPS])
+        # In one pass, because a search asks for it where a placement clears rows.
+        wall, cols = field_mask(rows), columns.size
+        packed, filled, holes, steps, before = U(0), 0, U(0), U(0), wall
+        for i in range(cols):
+            column, after = columns[i], columns[i + 1] if i + 1 < cols else wall
+            packed += U(popcount(before ^ column)) + of_column(column) + of_wells(before & after & ~column, ~column)
+            filled += popcount(column)
+            holes |= holes_in(column)
+            if with_steps and i:
+                steps |= of_step(before, column)
+            before = column
+        return terms_of(packed + U(popcount(before ^ wall)), filled, holes, steps)
 
     return board_terms, Memo(prepare, after)
 

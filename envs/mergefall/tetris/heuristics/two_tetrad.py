@@ -14,7 +14,7 @@ import numpy as np
 
 from mergefall.kernels import kernel
 from mergefall.tetris.field import field_mask, height_of, holes_in
-from mergefall.tetris.heuristics.base import MEMO, Heuristic, Memo, lines_cleared
+from mergefall.tetris.heuristics.base import Heuristic, Memo, lines_cleared
 from mergefall.tetris.pieces import HEIGHTS, MASKS, OFFSETS, SIZES, WIDTHS
 from mergefall.tetris.rules import MOST_COLS
 from mergefall.weighted import Terms
@@ -148,10 +148,24 @@ def after(columns, memo, piece, rotation, column, y, rows, scratch):
 
 @kernel
 def board_terms(columns, rows, weights):
-    memo = np.empty(MEMO, U)
-    prepare(columns, rows, memo)
-    cols = columns.size
-    return terms_of(memo[BORDER * U(cols) + COUNTS], np.int64(memo[FILLED]), rows * cols)
+    # In one pass each way, because a search asks for it where a placement clears rows.
+    wall, cols = field_mask(rows), columns.size
+    packed, filled, seen = U(0), 0, U(0)
+    for i in range(cols):
+        column = columns[i]
+        holes, spaces = holes_in(column), ~field_mask(height_of(column)) & wall
+        packed += of_column(column) + (U(popcount(spaces & seen)) << SPACES)
+        if i:
+            packed += of_pair(columns[i - 1], column, i, cols)
+        filled += popcount(column)
+        seen = holes | (spaces & seen)
+    seen = U(0)
+    for k in range(cols):
+        column = columns[cols - 1 - k]
+        spaces = ~field_mask(height_of(column)) & wall
+        packed += U(popcount(spaces & seen)) << SPACES
+        seen = holes_in(column) | (spaces & seen)
+    return terms_of(packed, filled, rows * cols)
 
 
 @dataclass(frozen=True)
