@@ -30,20 +30,18 @@ def write_legal(state, over, reach, mask):
     drops = U(ROTATIONS) * cols
     for held in range(game.choices_of(state)):
         piece, own = table_row(state, game.placed_by(state, held)), mask[held * per_piece : (held + 1) * per_piece]
+        own[:] = 0
         if reach is not None:
-            own[:] = 0
             placements = np.empty(own.size, np.int64)
             for i in range(list_reachable(columns, piece, reach, placements)):
                 own[action_of(placements[i])] = 1
             continue
-        for action in range(drops, U(own.size)):
-            own[action] = 0
         for rotation in range(U(ROTATIONS)):
             width = U(WIDTHS[piece, rotation])
             room = cols + U(1) - width if U(0) < width <= cols else U(0)
             first = rotation * cols
-            for column in range(cols):
-                own[first + column] = column < room
+            for column in range(room):
+                own[first + column] = 1
             before, turn = 0, np.int64(rotation)
             for column in range(np.int64(room) if slides else 0):
                 y = landing(columns, piece, turn, column)
