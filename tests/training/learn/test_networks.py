@@ -206,7 +206,8 @@ def test_lines_by_a_kernel_are_those_of_matrix_products_and_so_are_their_gradien
     found = extractor._lines(boards, torch.device("cpu"))
     across, down = (table_of(layer, 9) for layer in (extractor.across, extractor.down))
     ranks = torch.from_numpy(boards).int()
-    expected = torch.cat([extractor._products(ranks, across), extractor._products(ranks.transpose(1, 2), down)], dim=1)
+    lines = [extractor._products(ranks, across), extractor._products(ranks.transpose(1, 2), down)]
+    expected = torch.cat(lines, dim=1).flatten(1).relu()
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     above = torch.randn(found.shape)
     ours, theirs = (torch.autograd.grad(lines, parameters, above) for lines in (found, expected))

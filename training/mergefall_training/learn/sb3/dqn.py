@@ -33,7 +33,7 @@ class AfterstatesDQN(DQN):
                 following = policy.q_net_target(batch.next_observations).amax(dim=1, keepdim=True)
                 aims = batch.rewards + (1 - batch.dones) * discounts * following
             network = policy.q_net
-            of_actions = partial(network.features_extractor.of_actions, actions=batch.actions[:, 0])
+            of_actions = partial(network.features_extractor, actions=batch.actions[:, 0])
             features = network.extract_features(batch.observations, of_actions)
             values, legal = network.q_net[0].linear(features), features[:, -1:] > 0
             loss = (torch.nn.functional.smooth_l1_loss(values, aims, reduction="none") * legal).mean()

@@ -15,7 +15,6 @@ from mergefall import game2048
 from mergefall.kernels import kernel, unowned
 from mergefall.typing import Bytes, Ints
 
-F = np.float32
 STEEP = 5  # larger differences of rank count as this
 DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
 
@@ -64,53 +63,31 @@ def _inputs(board, line, rows, cols, kinds, places):
 
 
 @kernel(fastmath=True)
-def _features(boards, rows, cols, kinds, across, down, features):
-    """Write relu(the sum of some rows of a table) for the lines of boards.
+def _add(boards, rows, cols, kinds, across, down, sums, backwards):
+    """Add rows of tables to the sums of the lines of boards; `backwards`, add these to the rows of the tables.
 
     - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns; the last row is the bias.
-    - `features`: float32[n, lines, channels].
+    - `sums`: float32[n, lines, channels].
     """
-    boards, kinds, across, down, features = unowned((boards, kinds, across, down, features))
-    channels = across.shape[2]
+    boards, kinds, across, down, sums = unowned((boards, kinds, across, down, sums))
     places = np.empty(2 * max(rows, cols), np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         table = across[line] if line < rows else down[line - rows]
         for i in range(len(boards)):
-            count = _inputs(boards[i], line, rows, cols, kinds, places)
-            total = features[i, line]
-            total[:] = F(0)
-            for k in range(count):
+            total = sums[i, line]
+            for k in range(_inputs(boards[i], line, rows, cols, kinds, places)):
                 row = table[places[k]]
-                for c in range(channels):
-                    total[c] += row[c]
-            for c in range(channels):
-                total[c] = max(total[c], F(0))
+                for c in range(total.size):
+                    if backwards:
+                        row[c] += total[c]
+                    else:
+                        total[c] += row[c]
 
 
-@kernel(fastmath=True)
-def _gradients(boards, rows, cols, kinds, features, above, across, down):
-    """Add the gradients of the tables from those of the features, `above`."""
-    boards, kinds, features, above, across, down = unowned((boards, kinds, features, above, across, down))
-    channels = across.shape[2]
-    gradient = np.empty(channels, F)
-    places = np.empty(2 * max(rows, cols), np.uint64)
-    for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
-        table = across[line] if line < rows else down[line - rows]
-        for i in range(len(boards)):
-            count = _inputs(boards[i], line, rows, cols, kinds, places)
-            active, upper = features[i, line], above[i, line]
-            for c in range(channels):
-                gradient[c] = upper[c] if active[c] > 0 else F(0)
-            for k in range(count):
-                row = table[places[k]]
-                for c in range(channels):
-                    row[c] += gradient[c]
+class LineSums(torch.autograd.Function):
+    """Linear layers on one-hot lines, float32[n, rows + cols, channels], rows first.
 
-
-class LineFeatures(torch.autograd.Function):
-    """relu of linear layers on one-hot lines, float32[n, (rows + cols) · channels], rows first.
-
-    `LineFeatures.apply(boards, kinds, across, down)`:
+    `LineSums.apply(boards, kinds, across, down)`:
 
     - `boards`: ranks uint8[n, rows, cols].
     - `kinds`: `neighbours(ranks)`.
@@ -121,17 +98,16 @@ class LineFeatures(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, boards: Bytes, kinds: Bytes, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
         n, rows, cols = boards.shape
-        features = torch.empty(n, rows + cols, across.shape[2])
-        ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds, features.numpy()
+        sums = torch.zeros(n, rows + cols, across.shape[2])
+        ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds
         ctx.tables = across.shape, down.shape
-        _features(*ctx.of_boards[:4], across.detach().numpy(), down.detach().numpy(), features.numpy())
-        return features.flatten(1)
+        _add(*ctx.of_boards, across.detach().numpy(), down.detach().numpy(), sums.numpy(), False)
+        return sums
 
     @staticmethod
     def backward(ctx: Any, *above: torch.Tensor) -> Any:
         across, down = map(torch.zeros, ctx.tables)
-        gradient = above[0].contiguous().numpy().reshape(ctx.of_boards[-1].shape)
-        _gradients(*ctx.of_boards, gradient, across.numpy(), down.numpy())
+        _add(*ctx.of_boards, across.numpy(), down.numpy(), above[0].contiguous().numpy(), True)
         return None, None, across, down
 
 

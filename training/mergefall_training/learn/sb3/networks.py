@@ -18,7 +18,7 @@ from mergefall.tetris.keys.rules import Rules as KeysRules
 from mergefall.tetris.pieces import PIECE_SETS, TETROMINOES
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.srs import SHAPES
-from mergefall.typing import Array, Arrays, Bytes, Dict, Ints, Options
+from mergefall.typing import Array, Arrays, Bytes, Dict, Options
 from mergefall_baselines.player import NotFiniteError
 from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
@@ -28,7 +28,7 @@ from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
 from mergefall_training.learn.afterstate.inputs import tetris_afterstates, tetris_inputs
-from mergefall_training.learn.sb3.lines import DIFFERENCES, LineFeatures, canonical, neighbours, table_of
+from mergefall_training.learn.sb3.lines import DIFFERENCES, LineSums, canonical, neighbours, table_of
 
 ILLEGAL = -1e8  # the logit of an illegal action
 SHARP = 10.0  # makes the worth, the cost and the bias of `KeysAfterstates` learn faster than the weights of layers
@@ -42,15 +42,15 @@ class Scaled(BaseFeaturesExtractor):
     highest one. Numbers of the `status` are divided as `mergefall.wrappers.flat` does it.
     """
 
+    scales: Any
+
     def __init__(self, observation_space: gym.Space[Any]) -> None:
         super().__init__(observation_space, get_flattened_obs_dim(observation_space))
         spaces = observation_space.spaces if isinstance(observation_space, gym.spaces.Dict) else {"": observation_space}
-        highs = {name: space.high.ravel() for name, space in spaces.items() if isinstance(space, gym.spaces.Box)}
-        highs |= {"status": STATUS_SCALES}
-        self.scales: torch.Tensor
-        # Kept in checkpoints, so that none of a network without scales fits.
-        scales = [highs.get(name, np.ones(get_flattened_obs_dim(space))) for name, space in spaces.items()]
+        highs: Dict = {name: gym.spaces.flatten_space(space) for name, space in spaces.items()}
+        scales = [STATUS_SCALES if name == "status" else flat.high for name, flat in highs.items()]
         self.names = list(spaces)
+        # Kept in checkpoints, so that none of a network without scales fits.
         self.register_buffer("scales", torch.from_numpy(np.concatenate(scales)).float())
 
     def forward(self, observations: Any) -> torch.Tensor:
@@ -101,43 +101,33 @@ class RanksAfterstates(BaseFeaturesExtractor):
         self.register_buffer("kinds", torch.from_numpy(neighbours(self.ranks)), persistent=False)
         self.mixed_precision = False
 
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        boards, scores = self._moved(observations)
-        features = self._features(boards.reshape(-1, *boards.shape[2:]), observations.device)
-        return torch.cat([features.view(len(boards), -1), scores], dim=1)
-
-    def of_actions(self, observations: torch.Tensor, actions: torch.Tensor) -> torch.Tensor:
-        """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        boards, scores = self._moved(observations)
-        features = self._features(boards[np.arange(len(boards)), actions.cpu().numpy()], observations.device)
-        return torch.cat([features, scores.gather(1, actions[:, None])], dim=1)
-
-    def _moved(self, observations: torch.Tensor) -> tuple[Bytes, torch.Tensor]:
-        """(afterstates uint8[n, 4, rows, cols], their scores as features float[n, 4]: 0 for an illegal move)."""
-        states = self.rules.states(observations.cpu().numpy().astype(np.uint8))
+    def forward(self, observations: torch.Tensor, actions: torch.Tensor | None = None) -> torch.Tensor:
+        """The features of all afterstates, or those of one of the `actions` int64[n] of each board alone."""
+        device, states = observations.device, self.rules.states(observations.cpu().numpy().astype(np.uint8))
         boards, scores, legal = self.rules.afterstates(states)
-        return boards, torch.from_numpy(1 + scores + legal).to(observations.device, torch.float32).log2() / 4
-
-    def _features(self, boards: Bytes, device: torch.device) -> torch.Tensor:
-        """The features of afterstates uint8[n, rows, cols] without the scores, float[n, features_dim]."""
-        most = np.uint8(self.ranks - 1)  # higher ranks, which no game has, count as this
+        scores = torch.from_numpy(1 + scores + legal).to(device, torch.float32).log2() / 4  # 0 for an illegal move
+        if actions is not None:
+            boards, scores = boards[np.arange(len(boards)), actions.cpu().numpy()], scores.gather(1, actions[:, None])
+        ranks = canonical(boards.reshape(-1, *boards.shape[-2:]))
+        ranks = np.minimum(ranks, np.uint8(self.ranks - 1))  # higher ranks, which no game has, count as this
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            features = self.middle(self._lines(np.minimum(canonical(boards), most), device)).relu()
+            features = self.middle(self._lines(ranks, device)).relu()
             for block in self.blocks:
                 features = features + block(features)
-            return self.last(features).relu().float()
+            features = self.last(features).relu().float()
+        return torch.cat([features.view(len(boards), -1), scores], dim=1)
 
     def _lines(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
         tables = [table_of(layer, self.channels) for layer in (self.across, self.down)]
         if device.type == "cpu":
-            return LineFeatures.apply(boards, self.kinds.numpy(), *tables)
+            return LineSums.apply(boards, self.kinds.numpy(), *tables).relu_().flatten(1)
         ranks = torch.from_numpy(boards).to(device).int()
         lines = [self._products(one, table) for one, table in zip((ranks, ranks.transpose(1, 2)), tables, strict=True)]
-        return torch.cat(lines, dim=1)
+        return torch.cat(lines, dim=1).flatten(1).relu()
 
     def _products(self, ranks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """The first layer on rows int32[n, lines, cells] by matrix products, which suit GPUs."""
+        """The sums of `LineSums` for lines int32[n, lines, cells], by matrix products, which suit GPUs."""
         pairs = self.kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
         table = table.to(torch.bfloat16 if self.mixed_precision else torch.float32)
         # `nn.functional.one_hot` is int64, which takes four times the memory of bfloat16.
@@ -146,7 +136,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
             for part, size in ((ranks, self.ranks), (pairs, DIFFERENCES))
         ]
         products = torch.einsum("nli,lic->nlc", torch.cat(planes, dim=2), table[:, :-1])
-        return (products + table[:, -1]).flatten(1).relu()
+        return products + table[:, -1]
 
     def each(self, latent: torch.Tensor) -> torch.Tensor:
         """The features by action: float[n, 4, width]; the last feature is positive if the action is legal, else 0."""
@@ -192,16 +182,16 @@ class BoardAfterstates(BaseFeaturesExtractor):
             nn.ReLU(),
         )
 
-    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
-        each = self._features(observations)[2].unflatten(0, (-1, self.actions))
+    def forward(self, observations: dict[str, torch.Tensor], actions: torch.Tensor | None = None) -> torch.Tensor:
+        """As above, or float[n, features_dim] of one of the `actions` int64[n] of each board alone."""
+        _, _, features = self._features(observations, actions)
+        if actions is not None:
+            return features
+        each = features.unflatten(0, (-1, self.actions))
         return torch.cat([each.flatten(1), each.amax(dim=1)], dim=1)
 
-    def of_actions(self, observations: dict[str, torch.Tensor], actions: torch.Tensor) -> torch.Tensor:
-        """The features of one action of each board, float[n, width]; no other afterstate passes through the layers."""
-        return self._features(observations, actions.cpu().numpy())[2]
-
     def _features(
-        self, observations: dict[str, torch.Tensor], chosen: Ints | None = None
+        self, observations: dict[str, torch.Tensor], chosen: torch.Tensor | None = None
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         """(features of afterstates, their places among all actions or the `chosen` ones, features of all of these).
 
@@ -214,7 +204,7 @@ class BoardAfterstates(BaseFeaturesExtractor):
             one_hot = {name: observations[name].reshape(n, -1) for name in ("queue", "hold")}
             first = one_hot["queue"][:, : self.rules.n_pieces].argmax(dim=1, keepdim=True)
             arrays |= {"queue": first.cpu().numpy(), "hold": one_hot["hold"].argmax(dim=1).cpu().numpy()}
-        table = tetris_afterstates(arrays, self.rules, chosen)
+        table = tetris_afterstates(arrays, self.rules, None if chosen is None else chosen.cpu().numpy())
         rows = np.repeat(np.arange(n), np.diff(table.begins))  # the board of each afterstate
         games = torch.from_numpy(rows).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
@@ -269,7 +259,7 @@ class KeysAfterstates(BoardAfterstates):
         self.worth, self.bias = nn.Parameter(torch.randn(features_dim) / 10), nn.Parameter(torch.zeros(self.keys))
         self.cost = nn.Parameter(torch.full((1,), 0.1))
 
-    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:
+    def forward(self, observations: dict[str, torch.Tensor]) -> torch.Tensor:  # pyright: ignore[reportIncompatibleMethodOverride]
         board, n = observations["board"][:, STORAGE:], len(observations["board"])
         piece, place = (observations[name].reshape(n, -1) for name in ("piece", "place"))
         rotation, column = place[:, :4].argmax(dim=1), place[:, 4 : 4 + self.rules.cols].argmax(dim=1)
@@ -321,7 +311,7 @@ class EachAction(nn.Module):
     Raises ValueError if a policy's or network's extractor has no features of each action, or hidden layers follow it.
     """
 
-    def __init__(self, network: Any, width: int, q_values: bool = False) -> None:
+    def __init__(self, network: Any, hidden: Any, q_values: bool = False) -> None:
         super().__init__()
         extractor = network.features_extractor
         if not hasattr(extractor, "each"):
@@ -331,7 +321,7 @@ class EachAction(nn.Module):
             )
         if q_values and isinstance(extractor, KeysAfterstates):
             raise ValueError("dqn with AfterstatesPolicy plays games by placements alone; expected maskable-ppo")
-        if width != extractor.features_dim:
+        if len(hidden):
             raise ValueError(f"net_arch is {network.net_arch}; AfterstatesPolicy takes []")
         self.each, self.q_values = extractor.each, q_values
         self.linear = nn.Linear(extractor.width, 1) if extractor.width > 1 else nn.Identity()
@@ -408,7 +398,7 @@ class AfterstatesPolicy(Policy):
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)
-        self.action_net: Any = EachAction(self, self.mlp_extractor.latent_dim_pi)
+        self.action_net: Any = EachAction(self, self.mlp_extractor.policy_net)
         self.action_net.apply(partial(self.init_weights, gain=0.01))
         self.optimizer = self.optimizer_class(self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs)  # pyright: ignore[reportCallIssue]
 
@@ -418,9 +408,7 @@ class AfterstatesDQNPolicy(DQNPolicy):
 
     def make_q_net(self) -> Any:
         network = super().make_q_net()
-        head = network.q_net[0]
-        width = head.in_features if len(network.q_net) == 1 and isinstance(head, nn.Linear) else 0
-        network.q_net = nn.Sequential(EachAction(network, width, q_values=True)).to(self.device)
+        network.q_net = nn.Sequential(EachAction(network, network.q_net[:-1], q_values=True)).to(self.device)
         return network
 
 
