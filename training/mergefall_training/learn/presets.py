@@ -34,10 +34,10 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> Dict:
     """
     presets, env_id = _presets(algorithm), env_id.rpartition(":")[2]
     game = gym.registry[env_id].entry_point if env_id in gym.registry else None
-    alike = [other for other in presets if other == env_id or gym.registry[other].entry_point == game]
+    alike = [other for other in presets if gym.registry[other].entry_point == game]
     if not alike:
         raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
-    preset = dict(presets[env_id if env_id in alike else alike[0]])
+    preset = presets.get(env_id, presets[alike[0]])
     others = preset.pop("others", {})
     if name is not None and name not in others:
         raise ValueError(

@@ -136,7 +136,10 @@ class Point:
 
 @dataclass
 class Run:
-    """A run folder that this process has locked; made by `open_run`. `learner` is that of a new run."""
+    """A run folder that this process has locked; made by `open_run`.
+
+    `learner` is that of a new run, which has begun.
+    """
 
     folder: Path
     config: Config
@@ -144,22 +147,22 @@ class Run:
     device: str
     progress: bool
     learner: Any
-    _before: float = 0.0
     _begun: float = field(default_factory=perf_counter)
 
     @property
     def seconds(self) -> float:
         """Time taken so far, with that of earlier sessions up to their last checkpoint."""
-        return self._before + perf_counter() - self._begun
+        return perf_counter() - self._begun
+
+    @property
+    def evaluated(self) -> int:
+        """The step of the last evaluation; −1 if there is none."""
+        return self.points[-1].step if self.points else -1
 
     def train(self) -> None:
         """Train to the end, from the last checkpoint if there is one. On Ctrl-C, a note says how to resume."""
-        config, learner, self.learner = self.config, self.learner, None
-        checkpoint = self.load_checkpoint()
-        if learner is None:
-            learner = trainer(config.algorithm).Learner(config, self.device)
-            if checkpoint is None:
-                learner.begin()
+        config, checkpoint = self.config, self.load_checkpoint()
+        learner, self.learner = self.learner or trainer(config.algorithm).Learner(config, self.device), None
         if checkpoint is not None:
             kinds = ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError
             with in_place(f"{self.folder / 'checkpoint.npz'} does not fit the run", kinds):
@@ -169,22 +172,19 @@ class Run:
         with bar as show, tensorboard(logs) as log:
 
             def goes_on(figures: Mapping[str, float]) -> bool:
-                left = learner.step < config.timesteps
-                if self.due(learner.step) or (not left and self.points[-1].step < learner.step):
+                if self.due(learner.step):
                     point = self.evaluate(learner.step, learner.arrays(), learner.network())
                     self.save_checkpoint(learner.step, learner.state())
                     trained = {f"train/{name}": figure for name, figure in figures.items()}
                     log(learner.step, trained | {f"eval/mean_{point.headline}": point.mean})
                 show(learner.step, self._means())
-                return left
+                return learner.step < config.timesteps
 
             try:
                 learner.train(goes_on, logs)
             except KeyboardInterrupt as interrupt:
-                at = self.points[-1].step if self.points else 0
-                interrupt.add_note(
-                    f"{self.folder} has a checkpoint at step {at}; add --resume to the command to continue"
-                )
+                at = f"{self.folder} has a checkpoint at step {max(self.evaluated, 0)}"
+                interrupt.add_note(f"{at}; add --resume to the command to continue")
                 raise
 
     def _means(self) -> str:
@@ -193,11 +193,12 @@ class Run:
         return f"mean {short(means[-1])}, best {short(max(means))}" if means else ""
 
     def due(self, step: int) -> bool:
-        """Whether an evaluation and a checkpoint are due after `step` steps: at 0, and once in every interval.
+        """Whether an evaluation and a checkpoint are due after `step` steps: at 0, once in every interval, at the end.
 
         Right after a checkpoint, and after resuming from it, none is due.
         """
-        return not self.points or step // self.config.interval > self.points[-1].step // self.config.interval
+        last, interval = self.evaluated, self.config.interval
+        return step // interval > last // interval or step >= self.config.timesteps > last
 
     def evaluate(self, step: int, arrays: Arrays, network: Options) -> Point:
         """Evaluate a model: write `model.npz`, play, and write `best.npz` if it is the best so far.
@@ -244,11 +245,11 @@ class Run:
 
     def load_checkpoint(self) -> tuple[int, Dict] | None:
         """(step, state) of the last checkpoint, None if there is none; forgets later evaluations."""
-        step, state, self._before = -1, None, 0.0
+        step, state, seconds = -1, None, 0.0
         if (self.folder / "checkpoint.npz").exists():
-            step, state, self._before, points = read_checkpoint(self.folder)
+            step, state, seconds, points = read_checkpoint(self.folder)
             self.points = points or self.points  # version 0.1.0 kept none
-        self._begun = perf_counter()
+        self._begun = perf_counter() - seconds
         self.points = [point for point in self.points if point.step <= step]
         self._write_curve()
         return None if state is None else (step, state)
@@ -277,7 +278,7 @@ def open_run(
     path = folder / "config.json"
     if path.exists() and not resume:
         raise ValueError(f"{folder} holds a training run; resume it (--resume) or choose another folder")
-    learner = None if path.exists() else begun(config, device)
+    learner = None if (folder / "checkpoint.npz").exists() else begun(config, device)
     used = {name: value for name, value in config.hyperparameters.items() if name != "warm_start"}
     ours, code = asdict(config), code_of(config.env_kwargs, used)
     try:
@@ -341,7 +342,7 @@ def train(
         if torch and "OMP_NUM_THREADS" not in os.environ:
             torch.set_num_threads(1)  # on two threads, small networks are much slower beside other work
         with open_run(folder, config, resume=resume, device=device, progress=progress) as run:
-            if not run.points or run.points[-1].step < config.timesteps:
+            if run.evaluated < config.timesteps:
                 run.train()
             return run
     finally:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,13 +27,11 @@ def schedule(name: str, value: Any) -> Callable[[float], float]:
     """
     falls = isinstance(value, str) and value.startswith("lin_")
     try:
-        number: Any = float(value.removeprefix("lin_")) if falls else value
+        first = number(name, float(value.removeprefix("lin_")) if falls else value, least=0)
     except ValueError:
-        number = None
-    if not isinstance(number, int | float) or isinstance(number, bool) or not 0 <= number < math.inf:
-        raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'")
+        raise ValueError(f"{name} is {value!r}; expected a number, or text such as 'lin_0.001'") from None
     # The last rollout may end beyond the last step.
-    return lambda rest: number * max(rest, 0.0) if falls else number
+    return lambda rest: first * max(rest, 0.0) if falls else first
 
 
 def run_or_model(name: str, value: Any) -> None:
@@ -73,36 +69,42 @@ def check_values(config: Config, defaults: Options) -> None:
 
 def hyperparameters_of(kind: type[H], config: Config) -> H:
     """A run's hyper-parameters as the dataclass `kind`; raises ValueError as `check_values`."""
-    check_values(config, {field.name: field.default for field in fields(kind)})  # pyright: ignore[reportArgumentType]
+    check_values(config, vars(kind()))
     return kind(**config.hyperparameters)
-
-
-def state_to_begin_with(kind: type, config: Config, alike: Sequence[str]) -> Dict:
-    """The state in the last checkpoint of the run folder `warm_start`.
-
-    Raises ValueError if that run has another algorithm or environment, or if the hyper-parameters `alike` differ.
-    """
-    folder, alike_ones = config.hyperparameters["warm_start"], []
-    for of in (read_config(folder), config):
-        own = hyperparameters_of(kind, of) if of.algorithm == config.algorithm else None
-        same = {name: getattr(own, name) for name in alike if own is not None}
-        alike_ones.append({"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs, **same})
-    if differing := differences(*alike_ones):
-        raise ValueError(f"warm_start: the run in {folder} is another one: {'; '.join(differing)}")
-    return read_checkpoint(folder)[1]
 
 
 class Learner:
     """A learner of a run, made of its configuration and a device.
 
     - `step`: the steps so far.
-    - `begin()`: take over what a new run begins with, such as a warm start; raises ValueError if it cannot begin.
     - `arrays()`, `network()`: the model, as `Run.evaluate` takes it.
     - `state()`, `restore(step, state)`: everything that the rest of the run depends on, and going back to it.
+    - `take_over(state)`: that part of it which a run with `warm_start` begins with.
+    - `alike`: the hyper-parameters that such a run and the one before it must share.
     - `learn()`: one round; returns figures to log.
     """
 
+    config: Config
+    hyperparameters: Any
+    take_over: Callable[[Options], None]
+    alike: Sequence[str]
     learn: Callable[[], Dict]
+
+    def begin(self) -> None:
+        """Take over what a new run begins with: the state in the last checkpoint of the run folder `warm_start`.
+
+        Raises ValueError if the run cannot begin, or if that run has another algorithm or environment.
+        """
+        config, h, abouts = self.config, self.hyperparameters, []
+        if not h.warm_start:
+            return
+        for of in (read_config(h.warm_start), config):
+            own = vars(hyperparameters_of(type(h), of)) if of.algorithm == config.algorithm else {}
+            about = {"algorithm": of.algorithm, "env_id": of.env_id, "env_kwargs": of.env_kwargs}
+            abouts.append(about | {name: own[name] for name in self.alike if own})
+        if differing := differences(*abouts):
+            raise ValueError(f"warm_start: the run in {h.warm_start} is another one: {'; '.join(differing)}")
+        self.take_over(read_checkpoint(h.warm_start)[1])
 
     def train(self, goes_on: Callable[[Options], bool], logs: Path) -> None:
         """Train until `goes_on`, called between rounds with figures to log, says that no steps are left.

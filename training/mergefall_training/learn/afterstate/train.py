@@ -38,7 +38,7 @@ from mergefall_training.learn import training
 from mergefall_training.learn.afterstate.inputs import INPUTS, best, tetris_afterstates, tetris_inputs
 from mergefall_training.learn.devices import device_of
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.training import hyperparameters_of, schedule, state_to_begin_with
+from mergefall_training.learn.training import hyperparameters_of, schedule
 
 F = np.float32
 
@@ -81,6 +81,8 @@ class Hyperparameters:
 class Learner(training.Learner):
     """The games of a run, its network and optimizer; one call of `learn` is one rollout."""
 
+    alike = ("policy_kwargs",)
+
     def __init__(self, config: Config, device: str) -> None:
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
         kwargs = config.env_kwargs
@@ -101,10 +103,6 @@ class Learner(training.Learner):
         self.layers = torch.nn.ModuleList(layers).to(self.device)
         self.averaged = AveragedModel(self.layers, multi_avg_fn=get_ema_multi_avg_fn(h.average))
         self.optimizer = torch.optim.Adam(self.layers.parameters())
-
-    def begin(self) -> None:
-        if self.hyperparameters.warm_start:
-            self._take_over(state_to_begin_with(Hyperparameters, self.config, ["policy_kwargs"]))
 
     def values(self, inputs: torch.Tensor) -> torch.Tensor:
         """V of afterstates, float32[m], from their inputs float32[m, k]."""
@@ -185,9 +183,9 @@ class Learner(training.Learner):
         self.envs.restore_state(state["games"])
         self.step, self.observations = step, self.envs.observations()
         self.random.set_state(state["random"])
-        self._take_over(state)
+        self.take_over(state)
 
-    def _take_over(self, state: Options) -> None:
+    def take_over(self, state: Options) -> None:
         """Take over the network and the optimizer of a state."""
         self.layers.load_state_dict(state["layers"])
         self.averaged.load_state_dict(state["averaged"])

@@ -52,7 +52,6 @@ from mergefall_training.learn.training import hyperparameters_of
 from mergefall_training.play.evaluation import SEEDS
 
 FEWEST = 4  # candidates of a generation, so that there are better and worse ones
-Vectors = Floats
 
 
 @dataclass(frozen=True)
@@ -116,43 +115,48 @@ class Learner(training.Learner):
         """Make the Gaussian for candidates that differ from `base`; raises ValueError if the run cannot evolve it."""
         h, config = self.hyperparameters, self.config
         if self.base is None:
-            self._start, spread = np.zeros(len(names_of(heuristic(h.heuristic)))), 1.0
+            names, spread = names_of(heuristic(h.heuristic)), 1.0
+            self._network: Dict = {"heuristic": h.heuristic, "names": names, "depth": h.depth}
+            self._arrays: Dict = {"weights": np.zeros(len(names))}
+            self._evolved = "weights"
         else:
-            spec, arrays = self.base["spec"], self.base["arrays"]
-            ours = {"env_id": config.env_id} | {name: config.env_kwargs[name] for name in ("cols", "reward")}
-            theirs = {"env_id": spec["env_id"]} | {name: spec["env_kwargs"].get(name) for name in ("cols", "reward")}
-            if "inputs" not in spec["network"] or len(arrays) < 4 or theirs != ours:
+            spec, self._arrays, spread = self.base["spec"], self.base["arrays"], h.spread
+            theirs, ours = (
+                {"env_id": env_id} | {name: kwargs.get(name) for name in ("cols", "reward")}
+                for env_id, kwargs in ((spec["env_id"], spec["env_kwargs"]), (config.env_id, config.env_kwargs))
+            )
+            if "inputs" not in spec["network"] or len(self._arrays) < 4 or theirs != ours:
                 raise ValueError(
                     f"warm_start: the run is one of {spec['algorithm']}, {theirs}; expected one of afterstate with a "
                     f"hidden layer, {ours}"
                 )
-            self._last = f"weight{len(arrays) // 2 - 1}"
-            self._start, spread = arrays[self._last], h.spread
+            self._network = spec["network"]
+            self._evolved = f"weight{len(self._arrays) // 2 - 1}"
         self.values: list[list[float]] = []  # of the candidates of each generation so far
+        # At first all placements are worth the same, or the network is the given one.
+        self.model = np.zeros(self._arrays[self._evolved].size)
         options: Dict = {"popsize": h.population, "seed": np.nan, "verbose": -9}
         options["randn"] = lambda *shape: self._random.standard_normal(shape)
-        self.gaussian: Any = cma.CMAEvolutionStrategy(np.zeros(self._start.size), spread, options)
-        # At first all placements are worth the same, or the network is the given one.
-        self.model = np.zeros(self._start.size)
+        self.gaussian: Any = cma.CMAEvolutionStrategy(self.model, spread, options)
 
-    def _scaled(self, vectors: Vectors) -> Vectors:
+    def _scaled(self, vectors: Floats) -> Floats:
         """Candidates from vectors float64[..., size]: the weights of a heuristic have length 1; 0 stays 0."""
         length = np.linalg.norm(vectors, axis=-1, keepdims=True)
         return vectors / np.where(length > 0, length, 1) if self.base is None else vectors
 
-    def arrays_of(self, candidate: Vectors) -> Arrays:
+    def arrays_of(self, candidate: Floats) -> Arrays:
         """The arrays of a candidate's model."""
-        if self.base is None:
-            return {"weights": candidate}
-        after = self._start + np.sqrt(np.mean(self._start**2)) * candidate.reshape(self._start.shape)
-        return {**self.base["arrays"], self._last: after.astype(np.float32)}
+        start = self._arrays[self._evolved]
+        size = np.sqrt(np.mean(start**2)) or 1.0  # weights of a heuristic start at 0
+        after = start + size * candidate.reshape(start.shape)
+        return {**self._arrays, self._evolved: after.astype(start.dtype)}
 
-    def draw(self) -> list[Vectors]:
+    def draw(self) -> list[Floats]:
         """The next generation's candidates, before they are scaled."""
         self._random = np.random.default_rng([self.config.first_seed, len(self.values)])
         return self.gaussian.ask()
 
-    def take(self, drawn: list[Vectors], values: list[float]) -> None:
+    def take(self, drawn: list[Floats], values: list[float]) -> None:
         """Learn from the candidates' values."""
         self.gaussian.tell(drawn, [-value for value in values])  # it minimizes
         self.values.append(values)
@@ -174,7 +178,7 @@ class Learner(training.Learner):
             "generation": generation,
         }
 
-    def play(self, candidates: Vectors) -> Ints:
+    def play(self, candidates: Floats) -> Ints:
         """The number of pieces that each candidate places in each game, int64[population, games]."""
         h, config = self.hyperparameters, self.config
         spec = {"env_id": config.env_id, "env_kwargs": config.env_kwargs, "network": self.network()}
@@ -193,10 +197,7 @@ class Learner(training.Learner):
         return self.arrays_of(self._scaled(self.model))
 
     def network(self) -> Dict:
-        if self.base is not None:
-            return dict(self.base["spec"]["network"])
-        h = self.hyperparameters
-        return {"heuristic": h.heuristic, "names": names_of(heuristic(h.heuristic)), "depth": h.depth}
+        return self._network
 
     def state(self) -> Dict:
         # All that the library does follows from the random numbers and these values; its pickle is that of one release.

@@ -35,16 +35,6 @@ class Arrays(NamedTuple):
 
 
 @kernel
-def first_board(worker, rows, cols):
-    """The board of a new game, with two tiles."""
-    if rows == 4 and cols == 4:
-        worker[STREAM], board = packed.two_tiles(worker[STREAM])
-        return board
-    free = packed.area(rows, cols)
-    return with_new_tile(worker, with_new_tile(worker, U(0), free), free)
-
-
-@kernel
 def with_new_tile(worker, board, free):
     """The board with one more tile, drawn from the worker's stream; `free` marks the cells of the whole board."""
     worker[STREAM], bits = next_bits(worker[STREAM])
@@ -64,24 +54,17 @@ def _choosing(shape: Shape) -> Kernel:
     def choose(arrays, board):
         weights, places = arrays.weights, arrays.places
         up, right, down, left, along, across = packed.moves(board, arrays.row_lines, arrays.column_lines)
-        if up != board:
-            locate(up, weights, places, U(0))
-        if right != board:
-            locate(right, weights, places, U(lookups))
-        if down != board:
-            locate(down, weights, places, U(2 * lookups))
-        if left != board:
-            locate(left, weights, places, U(3 * lookups))
-        best, best_value, gain, chosen, after = F(-np.inf), F(0), np.int64(0), NO_MOVE, U(0)
-        after0, after1, after2, after3 = up, right, down, left
-        gain0, gain1 = np.int64(along), np.int64(across)
+        afters, gains = (up, right, down, left), (np.int64(along), np.int64(across))
         for action in range(4):
-            if after0 != board:
+            if afters[action] != board:
+                locate(afters[action], weights, places, U(lookups * action))
+        best, best_value, gain, chosen, after = F(-np.inf), F(0), np.int64(0), NO_MOVE, U(0)
+        for action in range(4):
+            if afters[action] != board:
                 value = total(weights, places, U(lookups * action))
-                worth = value + F(gain0)
+                worth = value + F(gains[action & 1])
                 if worth > best:
-                    best, best_value, gain, chosen, after = worth, value, gain0, U(action), after0
-            after0, after1, after2, gain0, gain1 = after1, after2, after3, gain1, gain0
+                    best, best_value, gain, chosen, after = worth, value, gains[action & 1], U(action), afters[action]
         return chosen, after, gain, best_value
 
     return choose
@@ -159,7 +142,12 @@ def learning_kernel(shape: Shape) -> Kernel:
     def play_on(worker, arrays, rate, coherent, limit):
         arrays, moves = unowned(arrays), 0
         while moves < limit:
-            score, length = play(worker, arrays, first_board(worker, rows, cols), rate, coherent)
+            if rows == 4 and cols == 4:
+                worker[STREAM], board = packed.two_tiles(worker[STREAM])
+            else:
+                free = packed.area(rows, cols)
+                board = with_new_tile(worker, with_new_tile(worker, U(0), free), free)
+            score, length = play(worker, arrays, board, rate, coherent)
             moves += length
             if length == 0:  # a new board has a legal move, so its value is NaN
                 break

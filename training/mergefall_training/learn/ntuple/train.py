@@ -34,7 +34,7 @@ from mergefall_baselines.player import NotFiniteError
 from mergefall_training.learn import training
 from mergefall_training.learn.ntuple.kernels import GAMES, MOVES, SCORE, STREAM, Arrays, learning_kernel
 from mergefall_training.learn.run import Config
-from mergefall_training.learn.training import hyperparameters_of, state_to_begin_with
+from mergefall_training.learn.training import hyperparameters_of
 
 ROUND = 1_000_000  # moves of one thread, about a second, before Python looks at the keyboard
 
@@ -72,6 +72,8 @@ class Hyperparameters:
 class Learner(training.Learner):
     """A run's network and workers; one call of `learn` takes a second or two."""
 
+    alike = "patterns", "optimism"
+
     def __init__(self, config: Config, device: str = "auto") -> None:
         self.config, self.step = config, 0
         self.hyperparameters = h = hyperparameters_of(Hyperparameters, config)
@@ -84,7 +86,7 @@ class Learner(training.Learner):
         self.model = TupleNetwork(h.patterns, shape.rows, shape.cols, h.optimism / shape.lookups)
         self._begin(h.threads or cores())
         self.coherence = np.zeros(0, dtype=np.float32)  # as large as two networks, so made when it is needed
-        self._kernel, self._interval = learning_kernel(shape), 0
+        self._interval = 0
 
     def _begin(self, threads: int) -> None:
         """Begin the games of so many threads."""
@@ -96,23 +98,24 @@ class Learner(training.Learner):
 
         Returns the number of ``games`` since the last evaluation, and their mean ``score``.
         """
-        h, config, network = self.hyperparameters, self.config, self.model
+        h, config, network, shape = self.hyperparameters, self.config, self.model, self.model.shape
         if self.step // config.interval != self._interval:
             self._interval = self.step // config.interval
             self.workers[:, [GAMES, SCORE, MOVES]] = 0
-        made, coherent = self.workers[:, MOVES].copy(), self.step >= self._coherent_from
+        coherent_from = math.ceil((1 - h.coherence) * config.timesteps)
+        made, coherent = self.workers[:, MOVES].copy(), self.step >= coherent_from
         left = min(config.timesteps - self.step, config.interval - self.step % config.interval)
         if not coherent:
-            left = min(left, self._coherent_from - self.step)
+            left = min(left, coherent_from - self.step)
         elif not self.coherence.size:
             self.coherence = np.zeros(2 * network.weights.size, dtype=np.float32)
-        limit, lookups = min(ROUND, -(-left // len(self.workers))), network.shape.lookups
-        rate = np.float32((h.coherence_rate if coherent else h.learning_rate) / lookups)
-        tables = line_table(network.shape.cols), line_table(network.shape.rows)
+        limit = min(ROUND, -(-left // len(self.workers)))
+        rate = np.float32((h.coherence_rate if coherent else h.learning_rate) / shape.lookups)
+        tables, play_on = (line_table(shape.cols), line_table(shape.rows)), learning_kernel(shape)
 
         def work(worker: Words) -> None:
-            arrays = Arrays(network.weights, self.coherence, *tables, np.zeros(5 * lookups, dtype=np.uint32))
-            self._kernel(worker, arrays, rate, coherent, limit)
+            arrays = Arrays(network.weights, self.coherence, *tables, np.zeros(5 * shape.lookups, dtype=np.uint32))
+            play_on(worker, arrays, rate, coherent, limit)
 
         share(work, self.workers, len(self.workers))
         if (self.workers[:, MOVES] - made < limit).any():
@@ -120,11 +123,6 @@ class Learner(training.Learner):
         games, score, moves = (int(self.workers[:, word].sum()) for word in (GAMES, SCORE, MOVES))
         self.step += moves - int(made.sum())
         return {"games": games, "score": score / max(games, 1)}
-
-    @property
-    def _coherent_from(self) -> int:
-        """The step from which on temporal coherence sets the steps."""
-        return math.ceil((1 - self.hyperparameters.coherence) * self.config.timesteps)
 
     def arrays(self) -> dict[str, Array]:
         return self.model.packed()
@@ -136,9 +134,13 @@ class Learner(training.Learner):
         touched = self.model.touched()
         if self.coherence.size:
             touched |= self.coherence[1::2] != 0
-        state = {"touched": np.packbits(touched), "weights": self.model.weights[touched]}
-        state["coherence"] = self.coherence.reshape(-1, 2)[touched if self.coherence.size else slice(0)]
-        return state | {"workers": self.workers, "interval": self._interval}
+        return {
+            "touched": np.packbits(touched),
+            "weights": self.model.weights[touched],
+            "coherence": self.coherence.reshape(-1, 2)[touched if self.coherence.size else slice(0)],
+            "workers": self.workers,
+            "interval": self._interval,
+        }
 
     def restore(self, step: int, state: Options) -> None:
         """Go back to the `state` after `step` moves; call it on a new learner.
@@ -152,13 +154,9 @@ class Learner(training.Learner):
             self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
         self.workers = typed("workers", state["workers"], np.uint64, len(self.workers), 4)
         self.step, self._interval = step, integer("interval", state["interval"], 0)
-        self._take_over(state)
+        self.take_over(state)
 
-    def begin(self) -> None:
-        if self.hyperparameters.warm_start:
-            self._take_over(state_to_begin_with(Hyperparameters, self.config, ["patterns", "optimism"]))
-
-    def _take_over(self, state: Options) -> None:
+    def take_over(self, state: Options) -> None:
         """Take over the weights and coherence of a state."""
         touched = touched_entries(state["touched"], self.model.weights.size)
         count = int(np.count_nonzero(touched))

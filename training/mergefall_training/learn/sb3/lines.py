@@ -43,40 +43,29 @@ def _images(rows: int, cols: int) -> Ints:
     return game2048.images(np.arange(rows * cols).reshape(rows, cols))[0].reshape(-1, rows * cols)
 
 
-@kernel
-def _inputs(board, line, rows, cols, kinds, places):
-    """Write which rows of a line's table add up: of each cell, of each pair of neighbours, the bias. Returns how many.
-
-    Lines are rows first, then columns.
-    """
-    count, cell, stride = (cols, line * cols, 1) if line < rows else (rows, line - rows, cols)
-    ranks = len(kinds)
-    before = board[cell]
-    places[0] = before
-    for k in range(1, count):
-        rank = board[cell + k * stride]
-        places[k] = k * ranks + np.int64(rank)
-        places[count + k - 1] = count * ranks + (k - 1) * DIFFERENCES + np.int64(kinds[before, rank])
-        before = rank
-    places[2 * count - 1] = count * ranks + (count - 1) * DIFFERENCES
-    return 2 * count
-
-
 @kernel(fastmath=True)
 def _add(boards, rows, cols, kinds, across, down, sums, backwards):
     """Add rows of tables to the sums of the lines of boards; `backwards`, add these to the rows of the tables.
 
-    - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns; the last row is the bias.
+    - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns. The row of each cell, of each
+      pair of neighbours, and the last one, the bias, add up.
     - `sums`: float32[n, lines, channels].
     """
     boards, kinds, across, down, sums = unowned((boards, kinds, across, down, sums))
-    places = np.empty(2 * max(rows, cols), np.uint64)
+    ranks, places = len(kinds), np.empty(2 * max(rows, cols), np.uint64)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         table = across[line] if line < rows else down[line - rows]
+        count, first, stride = (cols, line * cols, 1) if line < rows else (rows, line - rows, cols)
         for i in range(len(boards)):
+            for k in range(count):
+                cell = first + k * stride
+                places[k] = k * ranks + np.int64(boards[i, cell])
+                places[count + k] = count * ranks + k * DIFFERENCES
+                if k < count - 1:
+                    places[count + k] += kinds[boards[i, cell], boards[i, cell + stride]]
             total = sums[i, line]
-            for k in range(_inputs(boards[i], line, rows, cols, kinds, places)):
-                row = table[places[k]]
+            for place in places[: 2 * count]:
+                row = table[place]
                 for c in range(total.size):
                     if backwards:
                         row[c] += total[c]

@@ -47,8 +47,8 @@ class Scaled(BaseFeaturesExtractor):
     def __init__(self, observation_space: gym.Space[Any]) -> None:
         super().__init__(observation_space, get_flattened_obs_dim(observation_space))
         spaces = observation_space.spaces if isinstance(observation_space, gym.spaces.Dict) else {"": observation_space}
-        highs: Dict = {name: gym.spaces.flatten_space(space) for name, space in spaces.items()}
-        scales = [STATUS_SCALES if name == "status" else flat.high for name, flat in highs.items()]
+        flat: Any = gym.spaces.flatten_space
+        scales = [STATUS_SCALES if name == "status" else flat(space).high for name, space in spaces.items()]
         self.names = list(spaces)
         # Kept in checkpoints, so that none of a network without scales fits.
         self.register_buffer("scales", torch.from_numpy(np.concatenate(scales)).float())

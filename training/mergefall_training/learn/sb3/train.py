@@ -142,24 +142,24 @@ class Learner(training.Learner):
         return parts
 
     def restore(self, step: int, state: Options) -> None:
-        model, parts = self.model, state
+        model = self.model
         native, normalize = model.env.unwrapped, model.get_vec_normalize_env()
-        native.envs.restore_state(parts["games"])
-        native.returns[:], native.lengths[:] = parts["sums"]
+        native.envs.restore_state(state["games"])
+        native.returns[:], native.lengths[:] = state["sums"]
         if normalize is not None:
             statistics = normalize.ret_rms
-            normalize.returns, statistics.mean, statistics.var, statistics.count = parts["returns"]
-        model.policy.load_state_dict(parts["policy"])
-        model.policy.optimizer.load_state_dict(parts["optimizer"])
-        for name, value in parts["counters"].items():
+            normalize.returns, statistics.mean, statistics.var, statistics.count = state["returns"]
+        model.policy.load_state_dict(state["policy"])
+        model.policy.optimizer.load_state_dict(state["optimizer"])
+        for name, value in state["counters"].items():
             setattr(model, name, value)
-        model._last_obs, model._last_original_obs, model._last_episode_starts = parts["last"]
-        if "replay" in parts:
-            buffer, kept = model.replay_buffer, parts["replay"]
+        model._last_obs, model._last_original_obs, model._last_episode_starts = state["last"]
+        if "replay" in state:
+            buffer, kept = model.replay_buffer, state["replay"]
             buffer.pos, buffer.full = integer("pos", kept["pos"], 0, buffer.buffer_size - 1), bool(kept["full"])
             for name, part in _arrays_of(buffer).items():
                 map_parts(lambda array, stored: np.copyto(array[: len(stored)], stored), part, kept["arrays"][name])
-        generators = parts["random"]
+        generators = state["random"]
         # NumPy does not check this index into its state, and would read beyond it.
         integer("the place in NumPy's random state", generators["numpy"][2], 0, 624)
         np.random.set_state(generators["numpy"])  # noqa: NPY002
