@@ -79,14 +79,19 @@ def demonstrate(
         raise ValueError(f"there is a dataset {name!r} already; choose another name, or delete it (minari delete)")
     header = Header(player=chosen.name, options=dict(chosen.options), package=__version__, **match.said())
     about = header.first_line() | {"format": FORMAT, "version": VERSION, "seeds": [seeds[0], seeds[-1]]}
-    about["env_id"] = match.env_id.rpartition(":")[2]  # without the module: files name none
+    about |= {"env_id": match.env_id.rpartition(":")[2]}  # without the module: files name none
     if namespace is not None and namespace not in list_local_namespaces():
         create_namespace(namespace)
     env = gym.make(match.env_id, max_episode_steps=match.max_episode_steps, **match.env_kwargs)
-    description = (
-        f"Games of {header.title} in {match.env_id}, by mergefall {__version__}; `infos` hold the action masks."
-    )
-    metadata = {"dataset_id": name, "minari_version": minari.__version__, "algorithm_name": header.title}
+    metadata = {
+        "dataset_id": name,
+        "minari_version": minari.__version__,
+        "algorithm_name": header.title,
+        "description": (
+            f"Games of {header.title} in {match.env_id}, by mergefall {__version__}; `infos` hold the action masks."
+        ),
+        "mergefall": json_text(about),
+    }
     part = target.with_name(f".{target.name}.{os.getpid()}.part")  # hidden, so Minari does not list it
     try:
         part.mkdir()
@@ -94,7 +99,7 @@ def demonstrate(
         storage = MinariStorage.new(
             part / "data", env.observation_space, env.action_space, env.spec, jpeg_encoding=False
         )
-        storage.update_metadata(metadata | {"description": description, "mergefall": json_text(about)})
+        storage.update_metadata(metadata)
         with progress_bar(name, len(seeds), enabled=progress) as show:
             games: list[Episode] = []
             for game in play_all(job, seeds, workers_of(workers)):
@@ -112,8 +117,10 @@ def _buffers(env: gym.Env[Any, Any], games: Iterable[Episode]) -> Iterator[Episo
     """The games with their observations and masks, which playing them again shows."""
     for game in games:
         if game.length > RECORDED:
-            kept = f"{game.length} actions, of which {RECORDED} were kept"
-            raise ValueError(f"the game from seed {game.seed} has {kept}; cap games by max_episode_steps")
+            raise ValueError(
+                f"the game from seed {game.seed} has {game.length} actions, of which {RECORDED} were kept; cap games "
+                "by max_episode_steps"
+            )
         actions = actions_of(game.actions, game.length)
         seen = list(steps(env, game.seed, recorded(actions.tolist())))
         arrays: Dict = {

@@ -67,8 +67,7 @@ def presets_of(algorithm: str) -> list[tuple[str, str, Dict]]:
 
 
 def _presets(algorithm: str) -> Dict:
-    path = Path(__file__).parent / folder_of(algorithm) / "preset.yaml"
-    return read_yaml(path)[algorithm]
+    return read_yaml(Path(__file__).parent / folder_of(algorithm) / "preset.yaml")[algorithm]
 
 
 def configure(

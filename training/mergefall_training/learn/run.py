@@ -29,9 +29,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from mergefall import __version__, checks
-from mergefall.checks import choice, in_place, integer
-from mergefall.typing import Arrays, Dict, FilePath, Options
+from mergefall import __version__
+from mergefall.checks import choice, in_place, integer, number
+from mergefall.typing import Dict, FilePath, Options
 from mergefall_baselines.arrays import read_arrays, write_arrays
 
 from mergefall_training.files import (
@@ -167,24 +167,26 @@ class Run:
             kinds = ValueError, LookupError, TypeError, AttributeError, OverflowError, RuntimeError
             with in_place(f"{self.folder / 'checkpoint.npz'} does not fit the run", kinds):
                 learner.restore(*checkpoint)
-        title, logs = f"{config.algorithm}: steps", self.folder / "tensorboard"
-        bar = progress_bar(title, config.timesteps, note=self._means(), enabled=self.progress)
+        logs = self.folder / "tensorboard"
+        bar = progress_bar(f"{config.algorithm}: steps", config.timesteps, note=self._means(), enabled=self.progress)
         with bar as show, tensorboard(logs) as log:
 
             def goes_on(figures: Mapping[str, float]) -> bool:
                 if self.due(learner.step):
-                    point = self.evaluate(learner.step, learner.arrays(), learner.network())
+                    point = self.evaluate(learner)
                     self.save_checkpoint(learner.step, learner.state())
-                    trained = {f"train/{name}": figure for name, figure in figures.items()}
-                    log(learner.step, trained | {f"eval/mean_{point.headline}": point.mean})
+                    log(learner.step, {f"train/{name}": figure for name, figure in figures.items()})
+                    log(learner.step, {f"eval/mean_{point.headline}": point.mean})
                 show(learner.step, self._means())
                 return learner.step < config.timesteps
 
             try:
                 learner.train(goes_on, logs)
             except KeyboardInterrupt as interrupt:
-                at = f"{self.folder} has a checkpoint at step {max(self.evaluated, 0)}"
-                interrupt.add_note(f"{at}; add --resume to the command to continue")
+                at = max(self.evaluated, 0)
+                interrupt.add_note(
+                    f"{self.folder} has a checkpoint at step {at}; add --resume to the command to continue"
+                )
                 raise
 
     def _means(self) -> str:
@@ -200,21 +202,25 @@ class Run:
         last, interval = self.evaluated, self.config.interval
         return step // interval > last // interval or step >= self.config.timesteps > last
 
-    def evaluate(self, step: int, arrays: Arrays, network: Options) -> Point:
-        """Evaluate a model: write `model.npz`, play, and write `best.npz` if it is the best so far.
-
-        `arrays`, `network`: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
-        """
-        config = self.config
-        spec = {"algorithm": config.algorithm, "env_id": config.env_id, "env_kwargs": config.env_kwargs}
-        spec |= {"network": dict(network), "step": step, "timesteps": config.timesteps, "seed": config.seed}
+    def evaluate(self, learner: Any) -> Point:
+        """Evaluate a learner's model: write `model.npz`, play, and write `best.npz` if it is the best so far."""
+        config, arrays = self.config, learner.arrays()
+        spec = {
+            "algorithm": config.algorithm,
+            "env_id": config.env_id,
+            "env_kwargs": config.env_kwargs,
+            "network": learner.network(),
+            "step": learner.step,
+            "timesteps": config.timesteps,
+            "seed": config.seed,
+        }
         save_model(self.folder / "model.npz", spec, arrays)
         make_player = player_maker(config.algorithm)
         on_device = {"device": self.device} if "device" in signature(make_player).parameters else {}
-        player = make_player(spec, dict(arrays), **on_device)
+        player = make_player(spec, arrays, **on_device)
         games = evaluate(player, config.match, config.episodes, EVALUATION_SEED, workers=1, progress=False).summary()
         point = Point(
-            step,
+            learner.step,
             round(self.seconds, 3),
             games.episodes,
             games.headline,
@@ -231,8 +237,8 @@ class Run:
 
     def _write_curve(self) -> None:
         config = self.config
-        curve = {"format": CURVE, "version": VERSION, "algorithm": config.algorithm, "env_id": config.env_id}
-        lines = [curve | {"seed": config.seed}, *map(asdict, self.points)]
+        about = {"algorithm": config.algorithm, "env_id": config.env_id, "seed": config.seed}
+        lines = [{"format": CURVE, "version": VERSION, **about}, *map(asdict, self.points)]
         write_whole(self.folder / "curve.jsonl", "".join(f"{json_text(line)}\n" for line in lines).encode())
 
     def save_checkpoint(self, step: int, state: Options) -> None:
@@ -295,9 +301,12 @@ def open_run(
                 advice = f"Choose another folder, there perhaps with warm_start={folder}"
                 raise ValueError(f"{folder} holds another run: {'; '.join(differing)}. {advice}")
         else:
-            machine = f"{platform.system()} {platform.machine()}"
-            versions = {"mergefall": __version__, "python": platform.python_version(), "machine": machine}
-            versions |= {one.name: one.version for one in metadata.distributions() if one.name in PACKAGES}
+            versions = {
+                "mergefall": __version__,
+                "python": platform.python_version(),
+                "machine": f"{platform.system()} {platform.machine()}",
+                **{one.name: one.version for one in metadata.distributions() if one.name in PACKAGES},
+            }
             about = {"format": CONFIG, "version": VERSION, **ours, "code": code, "versions": versions}
             write_whole(path, json_text(about, indent=2).encode())
         points = read_curve(folder) if (folder / "curve.jsonl").exists() else []
@@ -375,7 +384,7 @@ def read_checkpoint(folder: FilePath) -> tuple[int, Dict, float, list[Point]]:
     """(step, state, seconds, curve) of the last checkpoint of the run in a folder; `state` is the learner's."""
     path = Path(folder) / "checkpoint.npz"
     spec, arrays, _ = read_arrays(path, CHECKPOINT, VERSION)
-    step, seconds = integer("step", spec.get("step"), 0), checks.number("seconds", spec.get("seconds"), 0)
+    step, seconds = integer("step", spec.get("step"), 0), number("seconds", spec.get("seconds"), 0)
     with in_place(f"{path} holds no state of a learner", (ValueError, LookupError, TypeError)):
         return step, unflatten(spec["state"], arrays), seconds, list(map(_point, unflatten(spec.get("curve", []), {})))
 

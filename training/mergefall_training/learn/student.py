@@ -103,10 +103,6 @@ class Student(MaskablePPO):
         torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
         self.policy.optimizer.step()
 
-    def tensor(self, array: Any) -> torch.Tensor:
-        """An array on the device."""
-        return torch.as_tensor(array, device=self.device)
-
 
 class Learner(sb3.Learner):
     """A student, of the class `kind`, with its teachers; rewards are divided as `normalize` of MaskablePPO does it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -76,21 +76,15 @@ def hyperparameters_of(kind: type[H], config: Config) -> H:
 class Learner:
     """A learner of a run, made of its configuration and a device.
 
-    - `step`: the steps so far.
-    - `arrays()`, `network()`: the model, as `Run.evaluate` takes it.
+    - `config`, `hyperparameters`, `step`: of the run; the steps so far.
+    - `arrays()`, `network()`: the model's parameters, and JSON types; the algorithm's `player` makes an agent of them.
     - `state()`, `restore(step, state)`: everything that the rest of the run depends on, and going back to it.
     - `take_over(state)`: that part of it which a run with `warm_start` begins with.
     - `alike`: the hyper-parameters that such a run and the one before it must share.
     - `learn()`: one round; returns figures to log.
     """
 
-    config: Config
-    hyperparameters: Any
-    take_over: Callable[[Options], None]
-    alike: Sequence[str]
-    learn: Callable[[], Dict]
-
-    def begin(self) -> None:
+    def begin(self: Any) -> None:
         """Take over what a new run begins with: the state in the last checkpoint of the run folder `warm_start`.
 
         Raises ValueError if the run cannot begin, or if that run has another algorithm or environment.
@@ -106,7 +100,7 @@ class Learner:
             raise ValueError(f"warm_start: the run in {h.warm_start} is another one: {'; '.join(differing)}")
         self.take_over(read_checkpoint(h.warm_start)[1])
 
-    def train(self, goes_on: Callable[[Options], bool], logs: Path) -> None:
+    def train(self: Any, goes_on: Callable[[Options], bool], logs: Path) -> None:
         """Train until `goes_on`, called between rounds with figures to log, says that no steps are left.
 
         `logs`: the folder for TensorBoard.

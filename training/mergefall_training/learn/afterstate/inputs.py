@@ -30,10 +30,9 @@ F = np.float32
 INPUTS = "terms, heights, holes, steps; tiles"  # of this release; a model file names the inputs of its network
 MOST_LINES = LINE_SCORES.size - 1
 _NAMES, _board_terms = Dt10.of_board
-SCRATCH = _TERMS = len(_NAMES)  # all seven terms
+SCRATCH = len(_NAMES)  # all seven terms
 # Inputs are divided by these, about their size in play on ten columns, so that none outweighs the others.
-_LARGE = ("row_transitions", "column_transitions", "wells")
-_SCALES = np.array([20 if name in _LARGE else 8 for name in _NAMES], F)
+_SCALES = np.array([20 if name in ("row_transitions", "column_transitions", "wells") else 8 for name in _NAMES], F)
 _HEIGHT_SCALE, _HOLES_SCALE = F(5), F(2)
 _STEEP = 3
 _STEPS = 2 * _STEEP + 1
@@ -71,17 +70,17 @@ def outcome(columns, piece, placement, rows, clear_first, after):
 def write_tetris(columns, rows, terms, x):
     """Write the inputs of a board to `x` float32[9 · cols]; `terms` float64[SCRATCH] is scratch memory."""
     write_terms(_board_terms(columns, rows, terms), terms)
-    for k in range(_TERMS):
+    for k in range(SCRATCH):
         x[k] = F(terms[k]) / _SCALES[k]
     cols, before = columns.size, 0
-    for k in range(_TERMS + 2 * cols, x.size):
+    for k in range(SCRATCH + 2 * cols, x.size):
         x[k] = F(0)
     for c in range(cols):
         height = height_of(columns[c])
-        x[_TERMS + c] = F(height) / _HEIGHT_SCALE
-        x[_TERMS + cols + c] = F(popcount(holes_in(columns[c]))) / _HOLES_SCALE
+        x[SCRATCH + c] = F(height) / _HEIGHT_SCALE
+        x[SCRATCH + cols + c] = F(popcount(holes_in(columns[c]))) / _HOLES_SCALE
         if c:
-            x[_TERMS + 2 * cols + _STEPS * (c - 1) + min(max(height - before, -_STEEP), _STEEP) + _STEEP] = F(1)
+            x[SCRATCH + 2 * cols + _STEPS * (c - 1) + min(max(height - before, -_STEEP), _STEEP) + _STEEP] = F(1)
         before = height
 
 
@@ -130,7 +129,7 @@ def rules_for(rules: Rules) -> tuple[Any, ...]:
 
 def tetris_inputs(cols: int) -> int:
     """The number of inputs of a Tetris board."""
-    return _TERMS + 2 * cols + _STEPS * (cols - 1)
+    return SCRATCH + 2 * cols + _STEPS * (cols - 1)
 
 
 def tetris_afterstates(observations: Arrays, rules: Rules, actions: Ints | None = None) -> Afterstates:

@@ -89,8 +89,13 @@ class Learner(training.Learner):
         if game_of(config.env_id).name != "tetris" or kwargs["shaping"] is not None:
             raise ValueError(f"{config.env_id} with {kwargs}; afterstate learns Tetris, without shaping")
         self.config, self.device, self.step = config, device_of(device), 0
-        options = {"max_episode_steps": config.max_episode_steps, **kwargs}
-        self.envs: Any = gym.make_vec(config.env_id, h.n_envs, autoreset_mode="SameStep", **options)
+        self.envs: Any = gym.make_vec(
+            config.env_id,
+            h.n_envs,
+            autoreset_mode="SameStep",
+            max_episode_steps=config.max_episode_steps,
+            **kwargs,
+        )
         self.observations, _ = self.envs.reset(seed=config.first_seed)
         self.random = torch.Generator().manual_seed(config.first_seed)
         layers = [

@@ -54,8 +54,9 @@ class Distillation(Student):
         for _ in range(self.h.gradient_steps):
             rows = np.random.randint(len(returns), size=self.batch_size)  # noqa: NPY002
             log_probs, values = self.outputs(take(boards, rows), masks[rows])
-            policy_loss = -(self.tensor(targets[rows]) * log_probs).sum(dim=1).mean()
-            value_loss = torch.nn.functional.mse_loss(values, self.tensor(returns[rows]))
+            aims, of_boards = (torch.as_tensor(part[rows], device=self.device) for part in (targets, returns))
+            policy_loss = -(aims * log_probs).sum(dim=1).mean()
+            value_loss = torch.nn.functional.mse_loss(values, of_boards)
             loss = policy_loss + self.vf_coef * value_loss
             self.descend(loss, policy_loss=policy_loss, value_loss=value_loss)
         self.logger.record("train/temperature", self.teachers.temperature)

@@ -54,7 +54,8 @@ class Kickstarting(Student):
         h, end = self.h, self.h.kickstart_share * self._total_timesteps
         weight = h.kickstart_coef * (1 - self.before / end) if self.before < end else 0.0
         steps, boards, masks = self.rollout()
-        targets = self.tensor(self.teachers.targets(boards, masks, self.before) if weight > 0 else np.zeros_like(masks))
+        aims = self.teachers.targets(boards, masks, self.before) if weight > 0 else np.zeros_like(masks)
+        targets = torch.as_tensor(aims, device=self.device)
         for _ in range(self.n_epochs):
             for rows in torch.randperm(len(masks)).split(h.batch_size):
                 log_probs, values = self.outputs(take(boards, rows.numpy()), masks[rows])

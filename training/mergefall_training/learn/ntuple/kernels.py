@@ -42,16 +42,17 @@ def with_new_tile(worker, board, free):
 
 
 @cache
-def _choosing(shape: Shape) -> Kernel:
-    """A kernel: the best move (NO_MOVE: none is legal), its afterstate, its score, and the afterstate's value.
-
-    It leaves the places of all four afterstates.
-    """
-    lookups, kernels = shape.lookups, tuple_kernels(shape)
-    locate, total = kernels.locate, kernels.total
+def game_kernel(shape: Shape) -> Kernel:
+    """A kernel: play one game from a board to its end and learn after each move; returns (score, moves)."""
+    kernels, lookups, rows, cols = tuple_kernels(shape), shape.lookups, shape.rows, shape.cols
+    locate, total, adjust, last = kernels.locate, kernels.total, kernels.adjust, U(4 * lookups)
 
     @kernel(forceinline=True)
     def choose(arrays, board):
+        """The best move (NO_MOVE: none is legal), its afterstate, its score, and the afterstate's value.
+
+        It leaves the places of all four afterstates.
+        """
         weights, places = arrays.weights, arrays.places
         up, right, down, left, along, across = packed.moves(board, arrays.row_lines, arrays.column_lines)
         afters, gains = (up, right, down, left), (np.int64(along), np.int64(across))
@@ -67,19 +68,12 @@ def _choosing(shape: Shape) -> Kernel:
                     best, best_value, gain, chosen, after = worth, value, gains[action & 1], U(action), afters[action]
         return chosen, after, gain, best_value
 
-    return choose
-
-
-@cache
-def _learning(shape: Shape) -> Kernel:
-    """A kernel: move the value of the last afterstate by a part of its error.
-
-    With temporal coherence (Beal & Smith 1999), an entry whose errors cancel out learns more slowly.
-    """
-    lookups, adjust, last = shape.lookups, tuple_kernels(shape).adjust, U(4 * shape.lookups)
-
     @kernel(forceinline=True)
     def learn(arrays, error, rate, coherent):
+        """Move the value of the last afterstate by a part of its error.
+
+        With temporal coherence (Beal & Smith 1999), an entry whose errors cancel out learns more slowly.
+        """
         weights, coherence, places = arrays.weights, arrays.coherence, arrays.places
         if not coherent:
             adjust(weights, places, last, error * rate)
@@ -91,15 +85,6 @@ def _learning(shape: Shape) -> Kernel:
             weights[place] += rate * share * error
             coherence[U(2) * place] = net + error
             coherence[U(2) * place + U(1)] = size + abs(error)
-
-    return learn
-
-
-@cache
-def game_kernel(shape: Shape) -> Kernel:
-    """A kernel: play one game from a board to its end and learn after each move; returns (score, moves)."""
-    lookups, rows, cols, last = shape.lookups, shape.rows, shape.cols, U(4 * shape.lookups)
-    choose, learn = _choosing(shape), _learning(shape)
 
     @kernel
     def play(worker, arrays, board, rate, coherent):

@@ -49,8 +49,8 @@ def network_of(path: FilePath) -> TupleNetwork:
     network = TupleNetwork.unpacked(model.spec["network"], model.arrays)
     network.record = {name: value for name, value in model.spec.items() if name != "network"}
     if Path(path).is_dir():
-        network.record["hyperparameters"] = read_config(path).hyperparameters
-        network.record["curve"] = [[point.step, round(point.mean)] for point in read_curve(path)]
+        curve = [[point.step, round(point.mean)] for point in read_curve(path)]
+        network.record |= {"hyperparameters": read_config(path).hyperparameters, "curve": curve}
     return network
 
 

@@ -84,14 +84,12 @@ class Learner(training.Learner):
             raise ValueError(f"max_episode_steps is {config.max_episode_steps}; ntuple learns from whole games")
         shape = network_shape(h.patterns, kwargs["rows"], kwargs["cols"])
         self.model = TupleNetwork(h.patterns, shape.rows, shape.cols, h.optimism / shape.lookups)
-        self._begin(h.threads or cores())
-        self.coherence = np.zeros(0, dtype=np.float32)  # as large as two networks, so made when it is needed
+        self.workers = np.zeros((h.threads or cores(), 4), dtype=np.uint64)
+        streams = np.random.SeedSequence(config.first_seed).generate_state(len(self.workers), np.uint64)
+        self.workers[:, STREAM] = streams
+        # Zeros take no memory until they are written.
+        self.coherence = np.zeros((self.model.weights.size, 2), dtype=np.float32)
         self._interval = 0
-
-    def _begin(self, threads: int) -> None:
-        """Begin the games of so many threads."""
-        self.workers = np.zeros((threads, 4), dtype=np.uint64)
-        self.workers[:, STREAM] = np.random.SeedSequence(self.config.first_seed).generate_state(threads, np.uint64)
 
     def learn(self) -> dict[str, float]:
         """Play some games on each thread and learn from them.
@@ -104,17 +102,15 @@ class Learner(training.Learner):
             self.workers[:, [GAMES, SCORE, MOVES]] = 0
         coherent_from = math.ceil((1 - h.coherence) * config.timesteps)
         made, coherent = self.workers[:, MOVES].copy(), self.step >= coherent_from
-        left = min(config.timesteps - self.step, config.interval - self.step % config.interval)
-        if not coherent:
-            left = min(left, coherent_from - self.step)
-        elif not self.coherence.size:
-            self.coherence = np.zeros(2 * network.weights.size, dtype=np.float32)
+        ends = config.timesteps, config.interval * (self._interval + 1), coherent_from
+        left = min(end for end in ends if end > self.step) - self.step
         limit = min(ROUND, -(-left // len(self.workers)))
         rate = np.float32((h.coherence_rate if coherent else h.learning_rate) / shape.lookups)
         tables, play_on = (line_table(shape.cols), line_table(shape.rows)), learning_kernel(shape)
 
         def work(worker: Words) -> None:
-            arrays = Arrays(network.weights, self.coherence, *tables, np.zeros(5 * shape.lookups, dtype=np.uint32))
+            places = np.zeros(5 * shape.lookups, dtype=np.uint32)
+            arrays = Arrays(network.weights, self.coherence.reshape(-1), *tables, places)
             play_on(worker, arrays, rate, coherent, limit)
 
         share(work, self.workers, len(self.workers))
@@ -131,13 +127,12 @@ class Learner(training.Learner):
         return self.model.spec
 
     def state(self) -> Dict:
-        touched = self.model.touched()
-        if self.coherence.size:
-            touched |= self.coherence[1::2] != 0
+        erred = self.coherence[:, 1] != 0
+        touched = self.model.touched() | erred
         return {
             "touched": np.packbits(touched),
             "weights": self.model.weights[touched],
-            "coherence": self.coherence.reshape(-1, 2)[touched if self.coherence.size else slice(0)],
+            "coherence": self.coherence[touched & erred.any()],
             "workers": self.workers,
             "interval": self._interval,
         }
@@ -147,12 +142,12 @@ class Learner(training.Learner):
 
         Raises ValueError if the state does not fit, as its numbers say where the kernels read and write.
         """
-        if len(state["workers"]) != len(self.workers):
-            if self.hyperparameters.threads is not None:
-                threads = f"{len(state['workers'])} threads; here are {len(self.workers)}"
-                raise ValueError(f"the run was begun with {threads}. Set threads, or begin another run")
-            self._begin(len(state["workers"]))  # it was begun on a machine with so many cores
-        self.workers = typed("workers", state["workers"], np.uint64, len(self.workers), 4)
+        begun, asked = len(state["workers"]), self.hyperparameters.threads
+        if asked not in (begun, None):  # without it, the run goes on as on the machine that it was begun on
+            raise ValueError(
+                f"the run was begun with {begun} threads; here are {asked}. Set threads, or begin another run"
+            )
+        self.workers = typed("workers", state["workers"], np.uint64, begun, 4)
         self.step, self._interval = step, integer("interval", state["interval"], 0)
         self.take_over(state)
 
@@ -162,6 +157,4 @@ class Learner(training.Learner):
         count = int(np.count_nonzero(touched))
         self.model.weights[touched] = typed("weights", state["weights"], np.float32, count)
         if len(state["coherence"]):
-            coherence = typed("coherence", state["coherence"], np.float32, count, 2)
-            self.coherence = np.zeros(2 * self.model.weights.size, dtype=np.float32)
-            self.coherence.reshape(-1, 2)[touched] = coherence
+            self.coherence[touched] = typed("coherence", state["coherence"], np.float32, count, 2)

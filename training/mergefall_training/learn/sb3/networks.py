@@ -108,8 +108,8 @@ class RanksAfterstates(BaseFeaturesExtractor):
         scores = torch.from_numpy(1 + scores + legal).to(device, torch.float32).log2() / 4  # 0 for an illegal move
         if actions is not None:
             boards, scores = boards[np.arange(len(boards)), actions.cpu().numpy()], scores.gather(1, actions[:, None])
-        ranks = canonical(boards.reshape(-1, *boards.shape[-2:]))
-        ranks = np.minimum(ranks, np.uint8(self.ranks - 1))  # higher ranks, which no game has, count as this
+        # Higher ranks than the highest one, which no game has, count as this.
+        ranks = np.minimum(canonical(boards.reshape(-1, *boards.shape[-2:])), np.uint8(self.ranks - 1))
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
             features = self.middle(self._lines(ranks, device)).relu()
             for block in self.blocks:
@@ -197,23 +197,24 @@ class BoardAfterstates(BaseFeaturesExtractor):
 
         Features of illegal actions are 0.
         """
-        board = observations["board"]
-        n, pieces = len(board), observations["piece"].reshape(len(board), -1).argmax(dim=1)
-        arrays = {"board": board.cpu().numpy().astype(np.uint8), "piece": pieces.cpu().numpy()}
+        board, n = observations["board"], len(observations["board"])
+        one_hot = {name: part.reshape(n, -1) for name, part in observations.items() if name != "board"}
+        seen = {"piece": one_hot["piece"].argmax(dim=1)}
         if self.rules.hold:
-            one_hot = {name: observations[name].reshape(n, -1) for name in ("queue", "hold")}
             first = one_hot["queue"][:, : self.rules.n_pieces].argmax(dim=1, keepdim=True)
-            arrays |= {"queue": first.cpu().numpy(), "hold": one_hot["hold"].argmax(dim=1).cpu().numpy()}
+            seen |= {"queue": first, "hold": one_hot["hold"].argmax(dim=1)}
+        arrays = {"board": board.cpu().numpy().astype(np.uint8)}
+        arrays |= {name: part.cpu().numpy() for name, part in seen.items()}
         table = tetris_afterstates(arrays, self.rules, None if chosen is None else chosen.cpu().numpy())
         rows = np.repeat(np.arange(n), np.diff(table.begins))  # the board of each afterstate
         games = torch.from_numpy(rows).to(board.device)
         parts = table.inputs, table.rewards[:, None], table.over[:, None]
         columns = [torch.from_numpy(part).to(board.device, torch.float32) for part in parts]
         if self.following:
-            columns.append(observations["queue"].reshape(n, -1)[games])
+            columns.append(one_hot["queue"][games])
         if self.rules.hold:
             other = torch.from_numpy(table.actions >= self.actions // 2).to(board.device, torch.float32)
-            columns += [observations["hold"].reshape(n, -1)[games], other[:, None]]
+            columns += [one_hot["hold"][games], other[:, None]]
         features = nn.functional.pad(self.layers(torch.cat(columns, dim=1)), (0, 1), value=1.0)
         count, places = (self.actions, rows * self.actions + table.actions) if chosen is None else (1, rows)
         to = torch.from_numpy(places).to(board.device)
@@ -291,8 +292,7 @@ def key_distances(cols: int, keys: int) -> Array:
             press(state, key)
             after[place, key] = int(state[ROTATION]) * cols + int(state[COLUMN])
         below = SHAPES[piece, places // cols] * cols + places % cols
-        drop = np.where(below[:, None] == places, 1, FAR)
-        fewest = drop
+        fewest = drop = np.where(below[:, None] == places, 1, FAR)
         for _ in places:
             fewest = np.minimum(fewest, 1 + fewest[after].min(axis=1))
         found[piece] = 1 + fewest[after]
@@ -367,10 +367,10 @@ class Policy(MaskableActorCriticPolicy):
         log_probs, values = self.log_probabilities(obs, action_masks)
         if not log_probs.isfinite().all():
             raise NotFiniteError("the policy's outputs are no longer finite; expected a smaller learning_rate")
-        actions = log_probs.argmax(dim=1, keepdim=True) if deterministic else log_probs.exp().multinomial(1)
+        best = log_probs.argmax(dim=1, keepdim=True)
+        actions = best if deterministic else log_probs.exp().multinomial(1)
         if self.exploration_rate < 1 and not deterministic:
-            drawn = torch.rand_like(values) < self.exploration_rate
-            actions = torch.where(drawn, actions, log_probs.argmax(dim=1, keepdim=True))
+            actions = torch.where(torch.rand_like(values) < self.exploration_rate, actions, best)
         return actions.squeeze(1), values, log_probs.gather(1, actions).squeeze(1)
 
     def evaluate_actions(
@@ -393,8 +393,9 @@ class AfterstatesPolicy(Policy):
     def __init__(self, observation_space: gym.Space[Any], *arguments: Any, **kwargs: Any) -> None:
         spaces = getattr(observation_space, "spaces", ())
         of_game = KeysAfterstates if "place" in spaces else BoardAfterstates if spaces else RanksAfterstates
-        kwargs = {"features_extractor_class": of_game, "net_arch": [], **kwargs}
-        super().__init__(observation_space, *arguments, **kwargs)
+        super().__init__(
+            observation_space, *arguments, **{"features_extractor_class": of_game, "net_arch": [], **kwargs}
+        )
 
     def _build(self, lr_schedule: Any) -> None:
         super()._build(lr_schedule)

@@ -136,8 +136,7 @@ class Learner(training.Learner):
             parts["returns"] = [normalize.returns, statistics.mean, statistics.var, statistics.count]
         buffer = getattr(model, "replay_buffer", None)
         if buffer is not None:
-            filled = buffer.buffer_size if buffer.full else buffer.pos
-            arrays = {name: take(part, slice(filled)) for name, part in _arrays_of(buffer).items()}
+            arrays = {name: take(part, slice(buffer.size())) for name, part in _arrays_of(buffer).items()}
             parts["replay"] = {"pos": buffer.pos, "full": buffer.full, "arrays": arrays}
         return parts
 
@@ -201,8 +200,7 @@ def build(config: Config, device: str = "auto") -> Any:
     defaults = dict(sorted((arguments_of(kind) | OURS).items()))
     check_values(config, defaults)
     chosen: Dict = {**defaults, **config.hyperparameters}
-    starts = chosen.get("learning_starts", 0)
-    if starts >= config.timesteps:
+    if (starts := chosen.get("learning_starts", 0)) >= config.timesteps:
         raise ValueError(
             f"learning_starts is {starts}, timesteps is {config.timesteps}: nothing would be learnt; expected fewer "
             "steps before learning than in all"
@@ -223,8 +221,14 @@ def model_of(kind: Any, chosen: Options, config: Config, device: str) -> Any:
         raise ValueError(f"batch_size is {batch}; expected a divisor of n_envs · n_steps, {size}, above 1")
     family = "dqn" if issubclass(kind, DQN) else "maskable-ppo"
     policy, kwargs = policy_class(family, network_of(chosen), config.env_kwargs)
-    games = config.env_id, chosen["n_envs"], config.first_seed, config.env_kwargs, config.max_episode_steps
-    envs: VecEnv = make_vec_env(*games, chosen["env_wrapper"])
+    envs: VecEnv = make_vec_env(
+        config.env_id,
+        chosen["n_envs"],
+        config.first_seed,
+        config.env_kwargs,
+        config.max_episode_steps,
+        chosen["env_wrapper"],
+    )
     if chosen["normalize"]:
         envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])
     arguments: Dict = {name: chosen[name] for name in arguments_of(kind) if name in chosen} | {"policy_kwargs": kwargs}
