@@ -68,8 +68,7 @@ def check_mergefall(arguments: list[str]) -> None:
 def run_of(command: Any) -> tuple[Path, Any]:
     """The run folder and the configuration of a `mergefall train`."""
     options = dict(command.keywords)
-    names = "preset", "timesteps", "seed", "interval", "episodes"
-    changes = {name: options[name] for name in names}
+    changes = {name: options[name] for name in ("preset", "timesteps", "seed", "interval", "episodes")}
     return cli.run_of(
         options["algorithm"], options["where"], options["set"], changes, options["resume"], options["out"]
     )

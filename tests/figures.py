@@ -50,11 +50,14 @@ from mergefall_training.play.tables import markdown
 ROOT = Path(__file__).parents[1]
 FIGURES = ROOT / "training" / "figures.jsonl"
 PAGES = [
-    ROOT / "README.md",
-    ROOT / "training" / "RESULTS.md",
-    ROOT / "tests" / "benchmarks" / "README.md",
-    ROOT / "baselines" / "mergefall_baselines" / "game2048" / "networks" / "README.md",
-    ROOT / "training" / "mergefall_training" / "learn" / "shipped" / "README.md",
+    ROOT / page
+    for page in (
+        "README.md",
+        "training/RESULTS.md",
+        "tests/benchmarks/README.md",
+        "baselines/mergefall_baselines/game2048/networks/README.md",
+        "training/mergefall_training/learn/shipped/README.md",
+    )
 ]
 FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -151,6 +154,8 @@ TILES = {tile: rate(tile) for tile in ("1024", "2048", "4096", "8192", "16384", 
 LEARNT, PUBLISHED, MS = {"training": field("training")}, {"published": field("published")}, {"ms a move": milliseconds}
 GOAL = {"tile": lambda record: str(record["env_kwargs"]["goal"])}
 RUNS = {"training seeds": field("training_seed")}
+SIZE, EACH = {"size": size}, {"of each run": field("runs")}
+EITHER, GAIN = {"mean score or lines": value}, {"more than without": difference("more")}
 ADVERSARY = WHO | {"rate 0": value} | {f"rate {rate}": against(rate) for rate in ("0.1", "0.3", "1")}
 SPEED = {"what": label, "ours": field("ours"), "beside it": field("beside"), "ratio": field("ratio")}
 COVERAGE = {
@@ -163,7 +168,7 @@ COVERAGE = {
 }
 MEAN = {"mean [95 %]": lambda record: value(record, f" {record['figure']}".rstrip())}
 WHAT = {"what": label, "N": games, "seeds": seeds}
-TRIAL = WHAT | MEAN | {"of each run": field("runs"), "all trials": trials} | RUNS | {"training": field("training")}
+TRIAL = WHAT | MEAN | EACH | {"all trials": trials} | RUNS | LEARNT
 
 
 @dataclass(frozen=True)
@@ -201,17 +206,17 @@ QUESTIONS: dict[str, Question] = {
     "tetris-controllers": Question(
         "Do the published Tetris controllers reproduce?",
         "One piece known, strict overflow, uniform pieces. On 10×20 the mean is all lines over the number of deaths.",
-        {"size": size} | LINES | PUBLISHED,
+        SIZE | LINES | PUBLISHED,
     ),
     "tetris-preview": Question(
         "What is a known next piece worth in Tetris?",
         "The controller bcts, which sees one piece, beside searches that see the next one.",
-        {"size": size} | LINES | {"ratio": field("ratio")} | PUBLISHED,
+        SIZE | LINES | {"ratio": field("ratio")} | PUBLISHED,
     ),
     "two-tetrad-weights": Question(
         "How good are the weights of the two-tetrad document?",
         "Its final weights are lost; the tuned ones were found by its own method. Slides are allowed.",
-        {"size": size} | LINES,
+        SIZE | LINES,
     ),
     "quintris": Question(
         "Does a deeper search help in Quintris?",
@@ -279,7 +284,7 @@ QUESTIONS: dict[str, Question] = {
     "tetris-learners": Question(
         "What do learners reach in Tetris without search?",
         "No preview; one run each, training seed 0.",
-        {"size": size} | LINES | LEARNT,
+        SIZE | LINES | LEARNT,
     ),
     "sz": Question(
         "What do S and Z alone allow?",
@@ -298,7 +303,7 @@ QUESTIONS: dict[str, Question] = {
         "What do learners reach in Tetris by keys?",
         "No hold, one known piece after the current one, five training seeds each. A cap of 20,000 keys ends most "
         "games, so fewer keys a piece count, too. The teacher is bcts by keys, which reached the cap in every game.",
-        LINES | {"of each run": field("runs")} | MS | LEARNT,
+        LINES | EACH | MS | LEARNT,
     ),
     "attack": Question(
         "How much do players of Tetris by keys attack?",
@@ -324,13 +329,13 @@ QUESTIONS: dict[str, Question] = {
     "ways-2048": Question(
         "Which way to train in 2048?",
         "Without search, five training seeds each. The teacher is the n-tuple network `strong` without search.",
-        SCORE | {"of each run": field("runs")},
+        SCORE | EACH,
     ),
     "ways-tetris": Question(
         "Which way to train in Tetris?",
         "10×10, one previewed piece, cap 10,000 pieces, five training seeds each; a run's mean is all its lines over "
         "the number of deaths. The teacher is the deep two-tetrad search with bcts.",
-        LINES | {"of each run": field("runs")},
+        LINES | EACH,
     ),
     "ways-differences": Question(
         "How far apart are the ways to train?",
@@ -346,7 +351,7 @@ QUESTIONS: dict[str, Question] = {
     "distill-teachers": Question(
         "Does a distilled agent pass its teacher?",
         "Distillation alone by the steps of preset `2min`, five training seeds each.",
-        WHO | {"mean score or lines": value, "of each run": field("runs")},
+        WHO | EITHER | EACH,
     ),
     # Shaping.
     "shaping-goal": Question(
@@ -354,19 +359,19 @@ QUESTIONS: dict[str, Question] = {
         "MaskablePPO, 60,000 steps (1024: 150,000), five training seeds; the reward is 1 for making the tile. Scale "
         "and offset are the best of two to nine pairs on training seed 0 for 512, which favours shaping a little; "
         "1024 takes the same.",
-        GOAL | WHO | {"share of games won": value, "more than without": difference("more")} | RUNS,
+        GOAL | WHO | {"share of games won": value} | GAIN | RUNS,
     ),
     "shaping": Question(
         "Does shaping help where every good move is paid?",
         "MaskablePPO over afterstates, 100,000 steps, five training seeds; rewards are log2(1 + score of the move), or "
         "lines. In 2048 scale and offset are the best of three to six pairs on training seed 0.",
-        WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS,
+        WHO | EITHER | GAIN | RUNS,
     ),
     "shaping-dqn": Question(
         "Does shaping help DQN that sees the board alone?",
         "60,000 steps (Tetris 10×10: 120,000), five training seeds; illegal actions are replaced by random legal ones. "
         "Scale and offset are the best of three to nine pairs on training seed 0.",
-        WHO | {"mean score or lines": value, "more than without": difference("more")} | RUNS,
+        WHO | EITHER | GAIN | RUNS,
         picture="training/shaping.png",
     ),
     "shaping-constant": Question(
@@ -435,7 +440,6 @@ QUESTIONS: dict[str, Question] = {
     ),
 }
 ROWS = {"player": label, "N": games, "mean [95 %]": lambda record: f"{plain(record)} {record['figure']}"}
-GAIN = {"more than without": difference("more")}
 CARD = {"file": file, "trained and measured on": board, "N": games, "mean [95 %]": ROWS["mean [95 %]"]}
 LUCK = {header: ADVERSARY[header] for header in ADVERSARY if header != "seeds"}
 # Tables of pages by name: columns, and the ids of records. In `short` a record has its label for them.

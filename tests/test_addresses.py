@@ -2,6 +2,8 @@
 
 import re
 import subprocess
+import sys
+from unittest.mock import Mock
 
 import gymnasium as gym
 import mergefall
@@ -54,13 +56,10 @@ def test_the_version_is_one():
     ("urls", "command"), [(None, r"in a clone: pip install -e \"\.\[ray\]\""), (["x"], r"pip install \"name\[ray\]\"")]
 )
 def test_a_missing_extra_is_named_with_the_command_that_brings_it(monkeypatch, urls, command):
-    class Entry:
-        class dist:
-            name = "name"
-            metadata = type("Metadata", (), {"get_all": lambda self, key: urls})()
-
-    monkeypatch.setattr(imports, "entry_points", lambda **kwargs: [Entry])
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    entry = Mock()
+    entry.dist.name, entry.dist.metadata.get_all.return_value = "name", urls
+    monkeypatch.setattr(imports, "entry_points", lambda **kwargs: [entry])
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(
         gym.error.DependencyNotInstalled, match=rf"^ray is not installed: .* the extra 'ray' \({command}\)$"
     ):

@@ -18,9 +18,16 @@ from .figures import QUESTIONS, records, table
 
 ROOT = Path(__file__).parents[1]
 CARDS = sorted(ROOT.glob("*/mergefall_*/**/README.md"))  # of trained networks
-PAGES = ["README.md", "envs/README.md", "baselines/README.md", "training/README.md", "training/RESULTS.md"]
-PAGES += ["tests/README.md", "tests/benchmarks/README.md"]
-PAGES += [page.relative_to(ROOT).as_posix() for page in [*sorted(ROOT.glob("notebooks/site/**/*.md")), *CARDS]]
+PAGES = [
+    "README.md",
+    "envs/README.md",
+    "baselines/README.md",
+    "training/README.md",
+    "training/RESULTS.md",
+    "tests/README.md",
+    "tests/benchmarks/README.md",
+    *(page.relative_to(ROOT).as_posix() for page in [*sorted(ROOT.glob("notebooks/site/**/*.md")), *CARDS]),
+]
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.DOTALL | re.MULTILINE)
 INDENTED = re.compile(r"(?:^    .*\n)+", re.MULTILINE)
 

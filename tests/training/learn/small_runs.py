@@ -1,10 +1,9 @@
-"""Small runs of learners, and what they left behind, for the tests of several learners."""
+"""Settings of small runs, for the tests of several learners."""
 
 from itertools import pairwise
 
 import numpy as np
-from mergefall_training.learn.models import load_model
-from mergefall_training.learn.run import Config, train
+from mergefall_training.learn.run import Config
 
 G2048, TETRIS, KEYS = "mergefall/Game2048-v0", "mergefall/Tetris-v0", "mergefall/TetrisKeys-v0"
 SMALL = {"rows": 2, "cols": 3, "reward": "log2"}
@@ -16,6 +15,11 @@ AFTERSTATES = {"features_extractor_class": "board-afterstates", "net_arch": []}
 OF_TETRIS = {"policy": "AfterstatesPolicy", "policy_kwargs": AFTERSTATES}
 OF_KEYS = OF_TETRIS | {"policy_kwargs": AFTERSTATES | {"features_extractor_class": "keys-afterstates"}}
 TAUGHT_KEYS = OF_KEYS | {"teacher": {"player": "tetris/keys", "placements": "drop"}}
+SMALL_NETWORK = {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": [4]}}
+ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "normalize": True}
+OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
+AFTERSTATE = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
+CMA_ES = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
 LEARNERS = {
     "distill": {"n_envs": 8, "n_steps": 4, "gradient_steps": 2, "batch_size": 32, "buffer_size": 128},
     "kickstart": {"n_envs": 8, "n_steps": 4, "n_epochs": 2, "batch_size": 16},
@@ -26,12 +30,6 @@ def small(algorithm, changed=None, timesteps=192, interval=64, env_id=G2048, env
     """The configuration of a small run on 2×3; a teacher is the optimal player."""
     given = {"policy_kwargs": NETWORK, "teacher": "2048/optimal"} | LEARNERS[algorithm] | (changed or {})
     return Config(algorithm, env_id, env_kwargs, given, timesteps, interval, 5, 0, cap)
-
-
-def trained(folder, config, **how):
-    """The last model of a run."""
-    train(folder, config, progress=False, **how)
-    return load_model(folder / "model.npz")
 
 
 def random_layers(*sizes):

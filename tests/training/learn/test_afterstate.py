@@ -15,9 +15,8 @@ from mergefall_training.learn.afterstate.player import layers_of, network_value,
 from mergefall_training.learn.afterstate.train import Learner
 from mergefall_training.learn.run import Config, train
 
-from .small_runs import random_layers
+from .small_runs import AFTERSTATE, TETRIS, random_layers
 
-TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 10}
 RULES = [
     SMALL,
@@ -26,12 +25,11 @@ RULES = [
     {"cols": 7, "rows": 8, "pieces": "five", "randomizer": "hidden"},
     pytest.param({"cols": 6, "rows": 8, "placements": "reachable", "hold": True}, marks=pytest.mark.slow),
 ]
-TINY = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
 
 
-def played(kwargs, steps, n=6):
+def played(kwargs, steps):
     """A batched environment after random play, and what it shows."""
-    envs = gym.make_vec(TETRIS, num_envs=n, **kwargs)
+    envs = gym.make_vec(TETRIS, num_envs=6, **kwargs)
     observations, infos = envs.reset(seed=3)
     random = np.random.default_rng(0)
     for _ in range(steps):
@@ -40,15 +38,15 @@ def played(kwargs, steps, n=6):
     return envs, observations
 
 
-def config(env_kwargs=SMALL, timesteps=192, interval=64, **changes):
-    return Config("afterstate", TETRIS, dict(env_kwargs), TINY | changes, timesteps, interval, 2, max_episode_steps=40)
+def config(env_kwargs=SMALL, timesteps=192, **changes):
+    return Config("afterstate", TETRIS, env_kwargs, AFTERSTATE | changes, timesteps, 64, 2, max_episode_steps=40)
 
 
-def agent(env_kwargs, units=(8,), gamma=0.9):
-    """(an untrained player, its arrays) for an environment."""
-    arrays = random_layers(tetris_inputs(gym.make(TETRIS, **env_kwargs).unwrapped.rules.cols), *units, 1)
+def agent(env_kwargs, arrays=None, **network):
+    """A player for an environment, with other arrays or another description of its network than an untrained one's."""
     spec = {"env_id": TETRIS, "env_kwargs": config(env_kwargs).env_kwargs}
-    return player(spec | {"network": {"gamma": gamma, "inputs": INPUTS}}, arrays), arrays
+    network = {"gamma": 0.9, "inputs": INPUTS} | network
+    return player(spec | {"network": network}, arrays or random_layers(tetris_inputs(env_kwargs["cols"]), 8, 1))
 
 
 def slow_inputs(board):
@@ -118,8 +116,7 @@ def test_player_and_learner_think_the_same():
     learner = Learner(config(RULES[1]), "cpu")
     learner.learn()
     best, rewards, of_best, over, _ = learner.decide()
-    spec = {"env_id": TETRIS, "env_kwargs": learner.config.env_kwargs, "network": {"gamma": 0.9, "inputs": INPUTS}}
-    trained = player(spec, learner.arrays())
+    trained = agent(RULES[1], learner.arrays())
     values = trained.values(learner.observations)
     expected, live = rewards + 0.9 * of_best, ~over
     np.testing.assert_allclose(values.max(axis=1)[live], expected[live], rtol=1e-3, atol=1e-3)
@@ -130,14 +127,14 @@ def test_player_and_learner_think_the_same():
 
 
 def test_all_fatal_placements_leave_the_first_legal_one():
-    mine, _ = agent({"cols": 4, "rows": 4})
+    mine = agent({"cols": 4, "rows": 4})
     observation = {"board": mergefall.tetris.from_text(".###/.###/.###/.###"), "piece": 1}  # O
     assert np.isneginf(mine.values(observation)).all()
     assert mine.act(observation) == 0
 
 
 def test_a_network_whose_sums_overflow_ends_the_episode_with_an_error():
-    playing, _ = agent(SMALL)
+    playing = agent(SMALL)
     playing._layers.parameters[:] = 3e38
     with pytest.raises(ValueError, match=r"values action \d+ at (nan|inf)"):
         playing.play(TETRIS, 0, SMALL, 500)
@@ -146,14 +143,14 @@ def test_a_network_whose_sums_overflow_ends_the_episode_with_an_error():
 def test_learns_to_clear_lines(tmp_path):
     quick = {"n_envs": 64, "n_steps": 8, "batch_size": 256, "policy_kwargs": {"net_arch": [32]}}
     asked = Config("afterstate", TETRIS, {**SMALL, "preview": 0}, quick, 20_480, 20_480, 10, max_episode_steps=1000)
-    before, after = train(tmp_path / "run", asked, progress=False).points
+    before, after = train(tmp_path, asked, progress=False).points
     assert after.mean > 3 * before.mean
 
 
 def test_a_search_counts_the_rewards_and_the_discount_of_an_agent_at_its_leaves():
-    pieces = agent(SMALL, gamma=0.75)[0]
+    pieces = agent(SMALL, gamma=0.75)
     assert make("tetris/mcts", heuristic={"player": pieces}).plan.gamma == 0.75
-    paid = agent(SMALL | {"reward": "score"})[0]
+    paid = agent(SMALL | {"reward": "score"})
     with pytest.raises(ValueError, match="no search counts the rewards that the values of"):
         make("tetris/mcts", heuristic={"player": paid})
 
@@ -189,9 +186,8 @@ def test_more_full_rows_than_a_piece_can_complete_pay_as_the_most_it_can():
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(cols, network, changed, message):
-    spec = {"env_id": TETRIS, "env_kwargs": config(env_kwargs={"cols": cols, "rows": 10}).env_kwargs}
     with pytest.raises(ValueError, match=message):
-        player(spec | {"network": {"gamma": 0.9, "inputs": INPUTS} | network}, agent(SMALL)[1] | changed)
+        agent({"cols": cols, "rows": 10}, random_layers(54, 8, 1) | changed, **network)
 
 
 def test_a_rollout_of_fatal_placements_alone_teaches_nothing():

@@ -26,8 +26,9 @@ def _datasets(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("player", "env_id", "kwargs", "cap"), GAMES)
 def test_a_dataset_is_what_the_gym_loop_sees(player, env_id, kwargs, cap):
-    given = {"env_kwargs": kwargs, "max_episode_steps": cap, "dataset": "mine/games-v0"}
-    dataset = minari.load_dataset(demonstrate(player, env_id, 3, seed=1_000_007, progress=False, **given))
+    where = {"env_kwargs": kwargs, "max_episode_steps": cap}
+    name = demonstrate(player, env_id, 3, dataset="mine/games-v0", seed=1_000_007, progress=False, **where)
+    dataset = minari.load_dataset(name)
     assert (dataset.spec.dataset_id, dataset.total_episodes) == ("mine/games-v0", 3)
     metadata = json.loads(dataset.storage.metadata["mergefall"])
     assert (metadata["player"], metadata["seeds"]) == (player, [1_000_007, 1_000_009])

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 from unittest.mock import Mock
 
 import numpy as np
@@ -18,15 +17,13 @@ from mergefall_training.learn.models import load_model, save_model
 from mergefall_training.learn.presets import configure
 from mergefall_training.learn.run import Config, begun, train
 
-from .small_runs import random_layers
+from .small_runs import CMA_ES, TETRIS, random_layers
 
-TETRIS = "mergefall/Tetris-v0"
 SMALL = {"cols": 6, "rows": 8, "preview": 0}
-TINY = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
 
 
 def config(timesteps=8000, interval=1600, episodes=2, cap=60, env_kwargs=SMALL, **changes):
-    return Config("cma-es", TETRIS, dict(env_kwargs), TINY | changes, timesteps, interval, episodes, 0, cap)
+    return Config("cma-es", TETRIS, env_kwargs, CMA_ES | changes, timesteps, interval, episodes, 0, cap)
 
 
 def test_it_finds_the_best_direction():
@@ -40,8 +37,7 @@ def test_it_finds_the_best_direction():
 
 
 def test_learns_to_clear_lines(tmp_path):
-    asked = config(60_000, 60_000, 20, 1000, population=30)
-    before, after = train(tmp_path / "run", asked, progress=False).points
+    before, after = train(tmp_path, config(60_000, 60_000, 20, 1000, population=30), progress=False).points
     assert before.mean < 1  # all placements are worth the same
     assert after.mean > 30
 
@@ -98,10 +94,12 @@ def test_a_run_folder_plays_with_its_weights(tmp_path, depth, kind):
 
 def test_a_player_imports_no_learner(tmp_path):
     train(tmp_path, config(1000), progress=False)
-    code = (
-        f"from mergefall_baselines import make; make({str(tmp_path)!r}).play({TETRIS!r}, 0, {SMALL!r}, 5); import sys"
-    )
-    code += "; print([name for name in ('torch', 'cma', 'stable_baselines3') if name in sys.modules])"
+    code = f"""
+import sys
+from mergefall_baselines import make
+make({str(tmp_path)!r}).play({TETRIS!r}, 0, {SMALL!r}, 5)
+print([name for name in ('torch', 'cma', 'stable_baselines3') if name in sys.modules])
+"""
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 
@@ -122,16 +120,15 @@ def test_a_model_that_does_not_fit_is_refused():
 
 # -- the last layer of a network ---------------------------------------------------------------------------------------
 
-NETWORK = {"gamma": 0.9, "inputs": INPUTS}
-
 
 def network_file(folder, units=(5, 4), env_kwargs=SMALL):
     """A model file of an untrained network, as `afterstate` writes it."""
     kwargs = configure("afterstate", TETRIS, env_kwargs=env_kwargs).env_kwargs
     arrays = random_layers(tetris_inputs(kwargs["cols"]), *units, 1)
-    spec = {"algorithm": "afterstate", "env_id": TETRIS, "env_kwargs": kwargs, "network": NETWORK}
-    save_model(folder / "model.npz", spec, arrays)
-    return str(folder / "model.npz"), spec, arrays
+    network = {"gamma": 0.9, "inputs": INPUTS}
+    spec = {"algorithm": "afterstate", "env_id": TETRIS, "env_kwargs": kwargs, "network": network}
+    save_model(file := str(folder / "model.npz"), spec, arrays)
+    return file, spec, arrays
 
 
 def test_candidates_of_a_network_differ_in_its_last_layer(tmp_path):
@@ -160,7 +157,7 @@ def test_evolution_goes_on_from_the_network_that_it_began_with(tmp_path, monkeyp
         patch.setattr(Learner, "play", Mock(side_effect=KeyboardInterrupt))  # after the first checkpoint
         with pytest.raises(KeyboardInterrupt):
             train(tmp_path / "part", again, progress=False)
-    save_model(Path(file), spec, {name: array + 1 for name, array in arrays.items()})
+    save_model(file, spec, {name: array + 1 for name, array in arrays.items()})
     train(tmp_path / "part", again, resume=True, progress=False)
     models = [load_model(tmp_path / name / "model.npz").checksum for name in ("whole", "part")]
     assert models[0] == models[1]

@@ -43,9 +43,8 @@ def test_what_is_written_is_read(path):
 
 
 def test_a_checksum_tells_models_apart(path, tmp_path):
-    others = (SPEC, ARRAYS), (SPEC, ARRAYS | {"count": np.array(8)}), (SPEC | {"step": 1}, ARRAYS)
     checksums = [load_model(path).checksum]
-    for spec, arrays in others:
+    for spec, arrays in ((SPEC, ARRAYS), (SPEC, ARRAYS | {"count": np.array(8)}), (SPEC | {"step": 1}, ARRAYS)):
         save_model(tmp_path / "other.npz", spec, arrays)
         checksums.append(load_model(tmp_path / "other.npz").checksum)
     assert checksums[0] == checksums[1]
@@ -66,23 +65,22 @@ def test_a_changed_byte_is_refused_or_changes_nothing(path):
         assert all((found.arrays[name] == array).all() for name, array in ARRAYS.items())
 
 
-def archive(**parts):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w") as opened:
-        for name, content in parts.items():
-            opened.writestr(name, content)
+def npz(**arrays):
+    np.savez(file := io.BytesIO(), **arrays)
     return file.getvalue()
 
 
-def npz(**arrays):
-    np.savez(file := io.BytesIO(), **arrays)
+def archive(content):
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as opened:
+        opened.writestr("description", b"{}")
+        opened.writestr("data", content)
     return file.getvalue()
 
 
 FOREIGN = {
     "npz": npz(weight=np.zeros(3)),
     "objects": npz(description=np.frombuffer(b"{}", np.uint8), trap=np.array([Trap()], dtype=object)),
-    "archive": archive(description=b"{}", data=pickle.dumps(Trap())),
+    "archive": archive(pickle.dumps(Trap())),
     "pickle": pickle.dumps(Trap()),
     "text": b'{"format": "mergefall model"}',
 }

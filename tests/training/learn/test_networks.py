@@ -26,6 +26,7 @@ from mergefall_training.learn.sb3.networks import (
     policy_class,
 )
 from mergefall_training.learn.sb3.vec_env import make_vec_env
+from mergefall_training.play.preferences import preferences_of
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.torch_layers import CombinedExtractor
 
@@ -41,15 +42,6 @@ def policy_of(algorithm, game, **changed):
     kind = POLICIES[algorithm]["AfterstatesPolicy"]
     policy = kind(env.observation_space, env.action_space, lambda _: 1e-3, **options)
     return policy, env
-
-
-def values_of(policy, observation):
-    """float64[1, actions]: Q-values or logarithms of probabilities."""
-    tensors, _ = policy.obs_to_tensor(observation)
-    with torch.no_grad():
-        if hasattr(policy, "q_net"):
-            return policy.q_net(tensors).numpy()
-        return policy.get_distribution(tensors).distribution.logits.numpy()
 
 
 @pytest.mark.parametrize("algorithm", POLICIES)
@@ -87,7 +79,7 @@ def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(game):
     seen = []
     for step in steps(env, 3, lambda step: np.flatnonzero(step.info["action_mask"])[0] if len(seen) < 12 else None):
         legal = step.info["action_mask"].astype(bool)
-        (values,) = values_of(policy, step.observation)
+        (values,) = preferences_of(policy, step.observation)
         assert len(set(values[legal])) > 1
         assert values[~legal] == pytest.approx(values[legal].min() - 1)
         seen.append((~legal).sum())
@@ -97,14 +89,14 @@ def test_an_illegal_action_is_worth_one_less_than_the_worst_legal_one(game):
 def test_a_board_without_a_legal_move_has_finite_values():
     policy, _ = policy_of("dqn", "2048")
     lost = np.array([[1, 2, 1, 2], [2, 1, 2, 1]] * 2, dtype=np.uint8)
-    assert values_of(policy, lost) == pytest.approx(-1)
+    assert preferences_of(policy, lost) == pytest.approx(-1)
 
 
 def test_illegal_placements_are_all_alike_to_a_policy():
     policy, env = policy_of("maskable-ppo", "tetris")
     observation, info = env.reset(seed=3)
     legal = info["action_mask"].astype(bool)
-    (values,) = values_of(policy, observation)
+    (values,) = preferences_of(policy, observation)
     assert np.ptp(values[~legal]) < 1e-6 < 1e-4 < np.ptp(values[legal])
 
 
@@ -116,7 +108,7 @@ def test_a_policy_prefers_the_same_moves_on_symmetric_boards(algorithm, image, a
     policy, env = policy_of(algorithm, "2048")
     for step in steps(env, 3, lambda step: np.flatnonzero(step.info["action_mask"])[-1]):
         boards = step.observation, np.ascontiguousarray(image(step.observation))
-        one, other = (values_of(policy, board) for board in boards)
+        one, other = (preferences_of(policy, board) for board in boards)
         assert one == pytest.approx(other[:, actions], abs=1e-5)
 
 
@@ -188,7 +180,7 @@ def test_the_most_probable_keys_bring_the_piece_to_the_best_placement(piece, key
         extractor.layers[0].weight[0, height] = extractor.layers[2].weight[0, 0] = extractor.worth[0] = 5.0
     (observation, info), pressed = env.reset(seed=0, options={"piece": piece}), 0
     while not info["pieces"]:
-        log_probs = np.where(info["action_mask"], values_of(policy, observation)[0], -np.inf)
+        log_probs = np.where(info["action_mask"], preferences_of(policy, observation)[0], -np.inf)
         observation, *_, info = env.step(int(log_probs.argmax()))
         pressed += 1
     assert (pressed, observation["board"][:, -1].sum()) == (keys, {"I": 4, "T": 3, "O": 2}[piece])

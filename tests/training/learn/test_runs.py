@@ -33,6 +33,8 @@ from mergefall_training.learn.run import (
 
 from tests.fuzz import refused
 from tests.training.learn.small_runs import (
+    AFTERSTATE,
+    CMA_ES,
     FIELD,
     G2048,
     KEYS,
@@ -41,13 +43,15 @@ from tests.training.learn.small_runs import (
     NETWORK,
     OF_KEYS,
     OF_TETRIS,
+    OFF_POLICY,
+    ON_POLICY,
     SMALL,
+    SMALL_NETWORK,
     TAUGHT_KEYS,
     TETRIS,
     small,
 )
 
-QUICK = {"n_envs": 2, "n_steps": 4, "batch_size": 8}
 REFUSED = {  # by learner and options, a part of what is said
     "maskable-ppo --set learning_rat=1": "maskable-ppo has no 'learning_rat'; it has batch_size, clip_range",
     "maskable-ppo --set policy=CnnPolic": "policy is 'CnnPolic'; expected one of",
@@ -160,11 +164,10 @@ def test_a_corrected_command_trains_and_another_one_is_refused_for_what_differs(
 
 
 def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, command, begin, monkeypatch):
-    config = configure("maskable-ppo", env_kwargs={"rows": 2}, changed=QUICK, timesteps=16, interval=8, episodes=2)
     out = tmp_path / "run"
-    with open_run(out, config, progress=False):
+    with open_run(out, RUNS["afterstate"](), progress=False):
         pass
-    assert f"{out}: 16 steps" in command("train --resume --device cpu", out)[0]
+    assert f"{out}: 192 steps" in command("train --resume --device cpu", out)[0]
     for options in ("", "--resume --timesteps 32", "--resume --set gamma=0.5"):
         _, errors, status = command(f"train {options}", out)
         assert status == 2
@@ -218,11 +221,6 @@ def test_the_board_of_a_preset_is_for_its_own_environment():
 # -- killed runs -------------------------------------------------------------------------------------------------------
 
 
-SMALL_NETWORK = {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": [4]}}
-ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "normalize": True}
-OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
-AFTERSTATE = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
-CMA_ES = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
 NTUPLE = {"patterns": "0123 01", "learning_rate": 0.5, "threads": 1, "coherence": 0.5}
 RUNS = {  # made later: a configuration is checked by an environment, which compiles kernels
     "maskable-ppo 2048": lambda: Config("maskable-ppo", G2048, SMALL, ON_POLICY | SMALL_NETWORK, 256, 64, 3),
@@ -298,12 +296,8 @@ def assert_equal_ends(broken, unbroken):
 OTHER = {"policy_kwargs": {"net_arch": [3]}}
 WARM = {  # by run: its file, what begins as it ended, another network, and what is said of that
     "maskable-ppo 2048": ("model.npz", "policy", OTHER, r"net_arch is \[4\] there, \[3\] here"),
-    "distill": ("model.npz", "policy", {"policy_kwargs": NETWORK | {"net_arch": [4]}}, "is another model: .* there"),
-    "kickstart": (
-        "model.npz",
-        "policy",
-        {"policy_kwargs": NETWORK | {"net_arch": [4]}},
-        "is another model: .* there",
+    **dict.fromkeys(
+        LEARNERS, ("model.npz", "policy", {"policy_kwargs": NETWORK | {"net_arch": [4]}}, "is another model: .* there")
     ),
     "afterstate": ("", "layers optimizer", OTHER, r"net_arch is \[8\] there, \[3\] here"),
     "ntuple": ("", "weights coherence", {"patterns": "0123"}, "patterns is '0123 01' there, '0123' here"),

@@ -24,28 +24,16 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3 import DQN
 from stable_baselines3.common.logger import configure as configure_logger
 
-GAME, TETRIS = "mergefall/Game2048-v0", "mergefall/Tetris-v0"
-WIDTHS = {"features_extractor_kwargs": {"channels": 4, "features_dim": 4}, "net_arch": []}
-AHEAD = WIDTHS | {"features_extractor_class": "ranks-afterstates"}
-PLACED = WIDTHS | {"features_extractor_class": "board-afterstates"}
-SMALL = {"net_arch": [4]}
-ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2}
-OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
-CHANGED = {
-    "maskable-ppo": ON_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL, "normalize": True},
-    "dqn": OFF_POLICY | {"policy": "MlpPolicy", "policy_kwargs": SMALL},
-}
-TETRIS_RULES = {"cols": 4, "rows": 6}
+from .small_runs import AFTERSTATES, NETWORK, OFF_POLICY, ON_POLICY, SMALL_NETWORK, TETRIS
+from .small_runs import G2048 as GAME
+
+SIZES = {GAME: {"rows": 2, "cols": 3}, TETRIS: {"cols": 4, "rows": 6}}
 
 
-def config(algorithm="maskable-ppo", env_id=GAME, seed=0, **changed):
-    rules = TETRIS_RULES if env_id == TETRIS else {"rows": 2, "cols": 3}
-    if env_id == TETRIS:
-        of_algorithm = {"dqn": {"policy": "MultiInputPolicy", "policy_kwargs": SMALL}}
-        changed = {"policy": "AfterstatesPolicy", "policy_kwargs": PLACED} | of_algorithm.get(algorithm, {}) | changed
-    settings = CHANGED[algorithm] | changed
+def config(algorithm="maskable-ppo", env_id=GAME, **changed):
+    changed = {"maskable-ppo": ON_POLICY, "dqn": OFF_POLICY}[algorithm] | SMALL_NETWORK | changed
     return configure(
-        algorithm, env_id, env_kwargs=rules, changed=settings, timesteps=128, interval=48, episodes=3, seed=seed
+        algorithm, env_id, env_kwargs=SIZES[env_id], changed=changed, timesteps=128, interval=48, episodes=3
     )
 
 
@@ -87,7 +75,7 @@ def test_a_player_is_its_model(folder, tmp_path):
 def test_models_of_0_1_0_see_ranks_as_they_are(folder, tmp_path):
     """Their policies have no extractor `scaled`; a checkpoint of theirs does not fit one that has."""
     model, boards = load_model(folder / "model.npz"), make_vec_env(GAME, 8, 0, {"rows": 2, "cols": 3}).reset()
-    older = model.spec | {"network": model.spec["network"] | {"policy_kwargs": SMALL}}
+    older = model.spec | {"network": model.spec["network"] | SMALL_NETWORK}
     save_model(tmp_path / "older.npz", older, model.arrays)
     weights = {name: torch.from_numpy(array) for name, array in model.arrays.items()}
     for path, highest in ((folder / "model.npz", 7), (tmp_path / "older.npz", 1)):
@@ -177,7 +165,7 @@ def test_ctrl_c_says_how_to_go_on(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["MlpPolicy", "AfterstatesPolicy"])
 def test_policies_compute_what_distributions_compute(name):
     """Values, log-probabilities and entropies are those of sb3-contrib's own methods on the same network."""
-    model = sb3.build(config(policy=name, policy_kwargs=AHEAD), "cpu")
+    model = sb3.build(config(policy=name, policy_kwargs=NETWORK), "cpu")
     policy, (boards, _) = model.policy, model.policy.obs_to_tensor(model.env.reset())
     masks = torch.as_tensor(model.env.unwrapped.envs.action_masks())
     with torch.no_grad():
@@ -194,7 +182,7 @@ def test_policies_compute_what_distributions_compute(name):
 
 
 def test_mixed_precision_computes_nearly_the_same():
-    model = sb3.build(config(policy_kwargs=AHEAD), "cpu")
+    model = sb3.build(config(policy_kwargs=NETWORK), "cpu")
     extractor, boards = model.policy.features_extractor, model.policy.obs_to_tensor(model.env.reset())[0].float()
     computed = []
     for extractor.mixed_precision in (False, True):
@@ -209,9 +197,8 @@ def test_mixed_precision_computes_nearly_the_same():
 @pytest.mark.parametrize("env_id", [GAME, TETRIS])
 def test_dqn_over_afterstates_learns_as_that_of_stable_baselines3(env_id):
     """From legal and illegal actions; the parameters differ by no more than rounding."""
-    network = AHEAD if env_id == GAME else PLACED
-    settings = {"policy": "AfterstatesPolicy", "policy_kwargs": network, "learning_rate": 0.001}
-    what = config("dqn", env_id, **settings, learning_starts=120, buffer_size=160)
+    network = {"policy": "AfterstatesPolicy", "policy_kwargs": NETWORK if env_id == GAME else AFTERSTATES}
+    what = config("dqn", env_id, **network, learning_rate=0.001, learning_starts=120, buffer_size=160)
     learners = [sb3.build(what, "cpu") for _ in range(2)]
     assert type(learners[0]) is AfterstatesDQN
     before = parameters_of(learners[0].policy)
