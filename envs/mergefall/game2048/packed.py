@@ -107,6 +107,25 @@ def line_table(length: int) -> Words:
     return table
 
 
+@kernel(forceinline=True)
+def rows_of(board):
+    """The four rows; of a transposed board the columns."""
+    return board & LINE, board >> U(16) & LINE, board >> U(32) & LINE, board >> U(48)
+
+
+@kernel(forceinline=True)
+def entries(table, board):
+    """What a table of lines holds for each of the four rows."""
+    r0, r1, r2, r3 = rows_of(board)
+    return table[r0], table[r1], table[r2], table[r3]
+
+
+@kernel(forceinline=True)
+def score_of(e0, e1, e2, e3):
+    """The score of four entries of the line table."""
+    return (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
+
+
 @kernel
 def empties(board):
     """One bit (the lowest of its four) for each zero cell of the whole 4×4 word."""
@@ -170,14 +189,10 @@ def slide_both_ways(board, lines):
 
     A result equal to `board` means that the action is illegal. For columns, pass the transposed board.
     """
-    e0 = lines[board & LINE]
-    e1 = lines[board >> U(16) & LINE]
-    e2 = lines[board >> U(32) & LINE]
-    e3 = lines[board >> U(48)]
+    e0, e1, e2, e3 = entries(lines, board)
     left = (e0 & LINE) | (e1 & LINE) << U(16) | (e2 & LINE) << U(32) | (e3 & LINE) << U(48)
     right = (e0 >> U(16) & LINE) | (e1 & U(0xFFFF0000)) | (e2 & U(0xFFFF0000)) << U(16) | (e3 & U(0xFFFF0000)) << U(32)
-    gain = (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
-    return left, right, gain
+    return left, right, score_of(e0, e1, e2, e3)
 
 
 @kernel
@@ -211,17 +226,14 @@ def turned(board, action):
 def slide_one_way(rows, action, lines):
     """(all rows slid towards the first cell where the action is up or left, else towards the last; their score)."""
     shift = (U(action) ^ U(action) >> U(1)) << U(4) & U(16)  # RIGHT and DOWN are 1 and 2
-    e0 = lines[rows & LINE]
-    e1 = lines[rows >> U(16) & LINE]
-    e2 = lines[rows >> U(32) & LINE]
-    e3 = lines[rows >> U(48)]
+    e0, e1, e2, e3 = entries(lines, rows)
     slid = (
         (e0 >> shift & LINE)
         | (e1 >> shift & LINE) << U(16)
         | (e2 >> shift & LINE) << U(32)
         | (e3 >> shift & LINE) << U(48)
     )
-    return slid, (e0 >> U(32) & GAIN) + (e1 >> U(32) & GAIN) + (e2 >> U(32) & GAIN) + (e3 >> U(32) & GAIN)
+    return slid, score_of(e0, e1, e2, e3)
 
 
 @kernel

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mergefall.game2048.heuristics.base import Heuristic, filled
-from mergefall.game2048.packed import LINE, U, transpose
+from mergefall.game2048.packed import U, entries, transpose
 from mergefall.kernels import kernel
 from mergefall.typing import Array
 from mergefall.weighted import Terms, dot
@@ -85,13 +85,10 @@ def fill_tables(lines, logs):
 @kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
     lines, logs = tables
-    turned = transpose(board)
-    e0, e1 = np.int64(lines[board & LINE]), np.int64(lines[board >> U(16) & LINE])
-    e2, e3 = np.int64(lines[board >> U(32) & LINE]), np.int64(lines[board >> U(48)])
-    rows = e0 + e1 + e2 + e3
-    columns = np.int64(lines[turned & LINE]) + np.int64(lines[turned >> U(16) & LINE])
-    columns += np.int64(lines[turned >> U(32) & LINE]) + np.int64(lines[turned >> U(48)])
-    top = max(max(e0, e1), max(e2, e3)) >> TOP
+    e0, e1, e2, e3 = entries(lines, board)
+    c0, c1, c2, c3 = entries(lines, transpose(board))
+    rows, columns = np.int64(e0 + e1 + e2 + e3), np.int64(c0 + c1 + c2 + c3)
+    top = np.int64(max(max(e0, e1), max(e2, e3)) >> TOP)
     monotonicity = min(rows & 127, rows >> FALLS & 127) + min(columns & 127, columns >> FALLS & 127)
     rough = (rows >> ROUGH & 255) + (columns >> ROUGH & 255)
     peak, nibble = U(top), U(15)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, filled
-from mergefall.game2048.packed import LINE, U, transpose, unpack
+from mergefall.game2048.packed import U, entries, transpose, unpack
 from mergefall.kernels import kernel
 from mergefall.typing import Array
 from mergefall.weighted import Terms
@@ -51,10 +51,8 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
     """(base, empty, merges, monotonicity, sum), each added up over all rows and columns."""
     empty, merges, monotonicity, total = 0.0, 0.0, 0.0, 0.0
     for line in range(rows + cols):
-        if line < rows:
-            e, m, mono, s = line_terms(cells, line * cols, 1, cols, False)
-        else:
-            e, m, mono, s = line_terms(cells, line - rows, cols, rows, False)
+        start, stride, length = (line * cols, 1, cols) if line < rows else (line - rows, cols, rows)
+        e, m, mono, s = line_terms(cells, start, stride, length, False)
         empty += e
         merges += m
         monotonicity += mono
@@ -81,12 +79,9 @@ def fill_line_values(weights, table):
 @kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
     """The value in single precision, equal to the original's bit for bit: rows and columns are summed separately."""
-    table, turned = tables[0], transpose(board)
-    rows = table[board & LINE] + table[board >> U(16) & LINE] + table[board >> U(32) & LINE] + table[board >> U(48)]
-    columns = (
-        table[turned & LINE] + table[turned >> U(16) & LINE] + table[turned >> U(32) & LINE] + table[turned >> U(48)]
-    )
-    return rows + columns
+    r0, r1, r2, r3 = entries(tables[0], board)
+    c0, c1, c2, c3 = entries(tables[0], transpose(board))
+    return (r0 + r1 + r2 + r3) + (c0 + c1 + c2 + c3)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,17 @@ import numpy as np
 from mergefall.checks import boolean
 from mergefall.game2048.board import UP, legal_mask, slide
 from mergefall.game2048.heuristics.base import Heuristic, filled
-from mergefall.game2048.packed import BYTES, LINE, NIBBLE_PER_BYTE, TOP_BIT_PER_BYTE, U, mirror, transpose
+from mergefall.game2048.packed import (
+    BYTES,
+    LINE,
+    NIBBLE_PER_BYTE,
+    TOP_BIT_PER_BYTE,
+    U,
+    entries,
+    mirror,
+    rows_of,
+    transpose,
+)
 from mergefall.kernels import kernel
 from mergefall.typing import Array, Floats
 from mergefall.weighted import Terms, check_weight, dot
@@ -181,11 +191,11 @@ def good_rows_of_packed(board, mirrored, counts, strict):
 @kernel(forceinline=True)
 def value_of_packed(board, to_move, tables, weights):
     counts, orders = tables
-    turned, mirrored = transpose(board), mirror(board)
-    r0, r1, r2, r3 = board & LINE, board >> U(16) & LINE, board >> U(32) & LINE, board >> U(48)
-    across = np.int64(counts[r0]) + np.int64(counts[r1]) + np.int64(counts[r2]) + np.int64(counts[r3])
-    along = np.int64(counts[turned & LINE]) + np.int64(counts[turned >> U(16) & LINE])
-    along += np.int64(counts[turned >> U(32) & LINE]) + np.int64(counts[turned >> U(48)])
+    mirrored = mirror(board)
+    r0, r1, r2, r3 = rows_of(board)
+    a0, a1, a2, a3 = entries(counts, board)
+    b0, b1, b2, b3 = entries(counts, transpose(board))
+    across, along = np.int64(a0 + a1 + a2 + a3), np.int64(b0 + b1 + b2 + b3)
     if (across | along) & MOVES == 0:
         return GAME_OVER
     good = good_rows_of_packed(board, mirrored, counts, weights[STRICT] != 0)
