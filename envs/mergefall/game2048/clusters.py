@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -79,9 +80,8 @@ def clusters(ranks: ArrayLike) -> tuple[Cluster, ...]:
         [(0, (3,), 'line'), (1, (0, 1, 4), 'angled'), (2, (2, 5), 'line')]
     """
     board = _board(ranks)
-    rows, cols = len(board), len(board[0])
     found, burnt = [], set()
-    for start in ((r, c) for r in range(rows) for c in range(cols)):
+    for start in product(range(len(board)), range(len(board[0]))):
         if start not in burnt:
             group = _burn(board, start)
             burnt |= group
@@ -104,21 +104,18 @@ def compare_move(before: ArrayLike, action: int) -> MoveComparison:
     if action not in range(len(ACTIONS)):
         raise ValueError(f"action {action!r}; expected 0 up, 1 right, 2 down or 3 left")
     after, score, legal = move(board, action)
-    old, new = clusters(board), clusters(after)
-    home = {cell: cluster for cluster in old for cell in cluster.cells}
-    sources = _sources(board, action)
-    joined, made, kept_in = [], [], {cluster.cells: 0 for cluster in old}
-    for cluster in new:
-        if cluster.rank == 0:
-            continue
-        kept = {home[sources[cell][0]].cells for cell in cluster.cells if len(sources[cell]) == 1}
-        has_new = any(len(sources[cell]) == 2 for cell in cluster.cells)
-        if not kept:
-            made.append(cluster)
-        elif len(kept) + has_new > 1:
-            joined.append(cluster)
-        for cells in kept:
-            kept_in[cells] += 1
+    old, sources = clusters(board), _sources(board, after, action)
+    home = {cell: cluster.cells for cluster in old for cell in cluster.cells}
+    joined, made, kept_in = [], [], Counter()
+    for cluster in clusters(after):
+        if cluster.rank:
+            came = [sources[cell] for cell in cluster.cells]
+            kept = {home[cells[0]] for cells in came if len(cells) == 1}
+            kept_in.update(kept)
+            if not kept:
+                made.append(cluster)
+            elif len(kept) + any(len(cells) == 2 for cells in came) > 1:
+                joined.append(cluster)
     split = tuple(cluster for cluster in old if kept_in[cluster.cells] > 1)
     return MoveComparison(legal, score, after, tuple(joined), split, tuple(made))
 
@@ -167,10 +164,10 @@ def _describe(board: Board, group: set[Cell]) -> Cluster:
 def _shape(group: set[Cell]) -> tuple[Shape, int]:
     if any({(r, c), (r + 1, c), (r, c + 1), (r + 1, c + 1)} <= group for r, c in group):
         return "round", 0
-    links = {(r, c): [d for d, (dr, dc) in STEPS.items() if (r + dr, c + dc) in group] for r, c in group}
-    if any(len(directions) > 2 for directions in links.values()):
+    links = [[d for d, (dr, dc) in STEPS.items() if (r + dr, c + dc) in group] for r, c in group]
+    if any(len(directions) > 2 for directions in links):
         return "branched", 0
-    turns = sum(len(directions) == 2 and (directions[0] + directions[1]) % 2 for directions in links.values())
+    turns = sum(len(directions) == 2 and sum(directions) % 2 for directions in links)
     return ("angled", turns) if turns else ("line", 0)
 
 
@@ -187,18 +184,16 @@ def _monotone(board: Board, group: set[Cell]) -> int:
     return count
 
 
-def _sources(board: Board, action: int) -> dict[int, tuple[int, ...]]:
+def _sources(board: Board, after: Board, action: int) -> dict[int, list[int]]:
     """Flat index of each tile after a move -> flat indices of the tile, or the two tiles, that it came from."""
-    ranks = [rank for row in board for rank in row]
+    ranks, now = ([rank for row in rows for rank in row] for rows in (board, after))
     grid = np.arange(len(ranks)).reshape(len(board), -1)
-    result: dict[int, tuple[int, ...]] = {}
+    result: dict[int, list[int]] = {}
     for line in grid if action in (LEFT, RIGHT) else grid.T:
         cells = (line if action in (LEFT, UP) else line[::-1]).tolist()
-        stacks: list[list[int]] = []
+        tiles = [cell for cell in cells if ranks[cell]]
         for cell in cells:
-            if stacks and len(stacks[-1]) == 1 and ranks[stacks[-1][0]] == ranks[cell] > 0:
-                stacks[-1].append(cell)
-            elif ranks[cell]:
-                stacks.append([cell])
-        result |= zip(cells, map(tuple, stacks), strict=False)
+            if tiles:
+                count = 1 if now[cell] == ranks[tiles[0]] else 2
+                result[cell], tiles = tiles[:count], tiles[count:]
     return result
