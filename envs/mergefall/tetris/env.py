@@ -10,7 +10,6 @@ import numpy as np
 from mergefall.env import GameEnv, Games
 from mergefall.kernels import direct
 from mergefall.tetris import game
-from mergefall.tetris.placements import rest
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
 from mergefall.tetris.seen import ATTACK, CLEAR, HOLD, LINES, LOOK, PIECE, PIECES, SCORE, WON
@@ -260,9 +259,7 @@ class TetrisEnv(TetrisGames, PieceGame, GameEnv):
         from mergefall.tetris.keys.routes import keys_to
 
         rules, state = self.rules, self._states[0]
-        held, placed = divmod(rules.action_index(action), rules.n_actions // (1 + rules.hold))
-        piece = rules.piece_set.first + game.placed_by(state, held)
-        place = rest(game.columns_in(state), piece, placed, rules.slides, rules.reach)
+        held, _, place = rules.resting(state, rules.action_index(action))
         keys = keys_to(state, held, place) if place[2] >= 0 and rules.pieces != "five" else []
         if not keys:
             raise ValueError(f"action {action} is {'out of the reach of keys' if place[2] >= 0 else 'illegal here'}")

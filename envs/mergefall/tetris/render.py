@@ -12,7 +12,6 @@ from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colour
 from mergefall.tetris import game
 from mergefall.tetris.field import boards_of, put
 from mergefall.tetris.pieces import NAMES, rotations
-from mergefall.tetris.placements import rest
 from mergefall.tetris.rules import board_array
 from mergefall.typing import Bools, Bytes, Words
 
@@ -55,9 +54,9 @@ class Canvas:
         None: the state is a new one, and the colours of its cells are not known.
         """
         if action is None:
-            self._forget()
-            return
-        piece, own = self._resting(state, action)
+            return self._forget()
+        _, piece, (rotation, column, y) = self._rules.resting(state, action)
+        own = self._cells(piece, rotation, column, -1 if game.is_over(state) else y)
         if own.any():
             above = own[: self._height - self._rules.rows].any()
             self._lock(state, piece, own, clears=self._rules.overflow == "clear_first" or not above)
@@ -101,15 +100,6 @@ class Canvas:
     def _pieces(self, state: Words) -> list[int]:
         """The table rows of the current piece and the following ones."""
         return (self._first + game.nibbles(state[game.QUEUE], 1 + self._rules.preview)).tolist()
-
-    def _resting(self, state: Words, action: int) -> tuple[int, Bools]:
-        """(the piece that an action places, its cells at rest; none if illegal, or if the game is over)."""
-        columns, rules = state[game.COLUMNS :], self._rules
-        held, action = divmod(action, rules.n_actions // (1 + rules.hold))
-        piece = self._first + game.placed_by.py_func(state, held)
-        rotation, column, y = rest(columns, piece, action, rules.slides, rules.reach)
-        over = (columns >> np.uint64(rules.rows)).any()
-        return piece, self._cells(piece, rotation, column, y if not over else -1)
 
     def _cells(self, piece: int, shape: int, column: int, y: int) -> Bools:
         """The cells of a piece at a place; none if y is -1."""
@@ -155,28 +145,22 @@ def surface_of(scene: Scene) -> Any:
     size = width + 2 * MARGIN + (PANEL + MARGIN) * bool(scene.figures), max(height, panel.get_height()) + 2 * MARGIN
     surface = pygame().Surface([pixel + pixel % 2 for pixel in size])  # video codecs want even sizes
     surface.fill(PAGE)
-    _draw_field(surface, scene.cells, side, (MARGIN + bar, MARGIN), scene.above)
+    hidden = scene.above * side
+    surface.blit(rounded(width - bar, height - hidden, BOARD, FRAME), (MARGIN + bar, MARGIN + hidden))
     left, top = MARGIN + bar + FRAME, MARGIN + FRAME
+    drawn = [_cell(fill, side) for fill in FILLS]
+    surface.fblits(
+        (drawn[fill], (left + c * side, top + r * side))
+        for r, row in enumerate(scene.cells.tolist())
+        for c, fill in enumerate(row)
+        if fill or r >= scene.above
+    )
     for r, c in np.argwhere((scene.aimed > 0) & (scene.cells == 0)).tolist():
         surface.blit(_outline(FILLS[scene.aimed[r, c]], side), (left + c * side, top + r * side))
     for r in range(rows - min(scene.garbage or 0, rows), rows):
         surface.blit(rounded(BAR, side - GAP, RED, 3), (MARGIN, top + r * side + GAP // 2))
     surface.blit(panel, (width + 2 * MARGIN, MARGIN))
     return surface
-
-
-def _draw_field(surface: Any, cells: Bytes, side: int, corner: tuple[int, int], above: int = 0) -> None:
-    """Draw the cells, and behind all but the `above` top rows the field; `corner`: of the frame around all rows."""
-    rows, cols = cells.shape
-    (left, top), field = corner, rounded(cols * side + 2 * FRAME, (rows - above) * side + 2 * FRAME, BOARD, FRAME)
-    surface.blit(field, (left, top + above * side))
-    drawn = [_cell(fill, side) for fill in FILLS]
-    surface.fblits(
-        (drawn[fill], (left + FRAME + c * side, top + FRAME + r * side))
-        for r, row in enumerate(cells.tolist())
-        for c, fill in enumerate(row)
-        if fill or r >= above
-    )
 
 
 @cache

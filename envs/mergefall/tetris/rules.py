@@ -370,6 +370,12 @@ class Rules(PieceRules):
         parts = self.checked(observations)
         return self.viewed(kind, parts["board"][:, None], parts)
 
+    def resting(self, state: Words, action: int) -> tuple[int, int, tuple[int, int, int]]:
+        """(whether an action exchanges pieces, the table row of the piece, where it rests); see `placements.rest`."""
+        held, placed = divmod(action, self.n_actions // (1 + self.hold))
+        piece = self.piece_set.first + game.placed_by.py_func(state, held)
+        return held, piece, rest(game.columns_in(state), piece, placed, self.slides, self.reach)
+
     def payments(self) -> Floats:
         """The rewards for clearing 0, 1, … lines with one piece."""
         scores = game.LINE_SCORES if self.reward == "score" else np.arange(game.LINE_SCORES.size)
