@@ -66,6 +66,13 @@ class Games:
         return self._own(self._states).copy()
 
 
+def mode_of(render_mode: str | None, modes: Sequence[str]) -> str | None:
+    """`render_mode`; raises ValueError unless it is None or one of `modes`."""
+    if render_mode not in (None, *modes):
+        raise ValueError(f"render_mode is {render_mode!r}; expected one of {', '.join(modes)}, or None")
+    return render_mode
+
+
 def frame_of(canvas: Any, state: Words, mode: str) -> Any:
     """A picture of a state: text for "ansi", pixels for "rgb_array", a pygame surface for "human"."""
     picture = canvas.picture(state, mode == "ansi")
@@ -86,9 +93,8 @@ class Pictures:
     _window: Any = None
 
     def _begin_pictures(self, render_mode: str | None) -> None:
-        if render_mode not in (None, *self.metadata["render_modes"]):
-            raise ValueError(f"render_mode is {render_mode!r}; expected one of {self.metadata['render_modes']} or None")
-        self.render_mode, self._canvas = render_mode, self.canvas_type(self.rules)
+        self.render_mode = mode_of(render_mode, self.metadata["render_modes"])
+        self._canvas = self.canvas_type(self.rules)
 
     def _paint(self, action: int | None) -> None:
         """Called before an action is played, and with None in a new state."""

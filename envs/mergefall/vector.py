@@ -12,8 +12,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
 from mergefall.chance import STREAM
-from mergefall.checks import MOST_COUNTED, array, integer, made_of, typed
-from mergefall.env import GameEnv, Games, frame_of
+from mergefall.checks import array, choice, integer, made_of, typed
+from mergefall.env import GameEnv, Games, frame_of, mode_of
 from mergefall.games import each
 from mergefall.kernels import direct
 from mergefall.shaping import Shaping
@@ -70,21 +70,17 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         threads: int | None = None,
         **arguments: Any,
     ) -> None:
-        if render_mode not in (None, *RENDER_MODES):
-            raise ValueError(f"render_mode is {render_mode!r}; expected one of {', '.join(RENDER_MODES)}, or None")
-        modes = [mode.value for mode in AutoresetMode]
-        if not isinstance(autoreset_mode, AutoresetMode) and autoreset_mode not in modes:
-            raise ValueError(f"autoreset_mode is {autoreset_mode!r}; expected one of {modes}")
+        if not isinstance(autoreset_mode, AutoresetMode):
+            choice("autoreset_mode", autoreset_mode, [mode.value for mode in AutoresetMode])
         self.rules = rules = self.single_type.rules_type(*values, **arguments)
         self.shaping = Shaping.read(shaping, rules)
         self.num_envs = integer("num_envs", num_envs, 1, MOST_GAMES)
-        if max_episode_steps is not None:
-            max_episode_steps = integer("max_episode_steps", max_episode_steps, 1, MOST_COUNTED)
-        self.max_episode_steps = max_episode_steps
+        cap = max_episode_steps
+        self.max_episode_steps = None if cap is None else integer("max_episode_steps", cap, 1)
         if threads is None:
             threads = max(1, min(cores(), self.num_envs // self.fewest))
         self.threads = min(integer("threads", threads, 1), self.num_envs)
-        self.render_mode = render_mode
+        self.render_mode = mode_of(render_mode, RENDER_MODES)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = self.single_type.metadata | {
             "render_modes": list(RENDER_MODES),
@@ -104,7 +100,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self._parts = [(first, min(first + size, self.num_envs)) for first in range(0, self.num_envs, size)]
         pictured = self.num_envs if render_mode else 0
         self._canvases: list[Any] = [self.single_type.canvas_type(rules) for _ in range(pictured)]
-        self._limits = rules.limits(max_episode_steps or 0)
+        self._limits = rules.limits(self.max_episode_steps or 0)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Options | None = None
@@ -131,7 +127,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             column[~mask] = 0
         self._ended[mask] = False
         self._started = True
-        return observations, _infos(columns, None if self.shaping is None else np.zeros(self.num_envs), mask)
+        if self.shaping is not None:
+            columns["shaping"] = np.zeros(self.num_envs)
+        return observations, _infos(columns, mask)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -169,7 +167,9 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
             infos = self._restart(seen, paid)
         observations, columns = self.rules.shown(seen)
-        infos.update(_infos(columns, paid, np.ones(self.num_envs, dtype=np.bool_)))
+        if paid is not None:
+            columns["shaping"] = paid
+        infos.update(_infos(columns, np.ones(self.num_envs, dtype=np.bool_)))
         return observations, seen.rewards, seen.terminated, seen.truncated, infos
 
     def _answer(self) -> None:
@@ -204,13 +204,13 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         for key, column in columns.items():
             final[key] = np.zeros((self.num_envs, *column.shape[1:]), dtype=column.dtype)
             final[key][which] = column
-        last_paid = None if paid is None else np.where(self._ended, paid, 0.0)
         if paid is not None:
+            final["shaping"] = np.where(self._ended, paid, 0.0)
             paid[which] = 0.0
         self.rules.kernels.begin(self._states, which, self._pool, True)
         self._paint_all(which)
         self.rules.kernels.look(self._states, which, seen, *self.rules.more)
-        infos = {"final_obs": observations, "final_info": _infos(final, last_paid, self._ended)}
+        infos = {"final_obs": observations, "final_info": _infos(final, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
 
     def _checked_actions(self, actions: Any) -> Ints:
@@ -252,9 +252,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
 
     def observations(self) -> Any:
         """The batched observation of all games now, as the last reset or step returned it."""
-        seen = self.rules.seen(self.num_envs)
-        self.rules.kernels.look(self._states, self._everyone, seen, *self.rules.more)
-        return self.rules.shown(seen)[0]
+        return self.rules.observations(self._states)
 
     def restore_state(self, state: Words) -> None:
         """Return to states from `clone_state`.
@@ -267,8 +265,6 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self._paint_all(self._everyone)
 
 
-def _infos(columns: Dict, paid: Floats | None, mask: Bools) -> Dict:
+def _infos(columns: Dict, mask: Bools) -> Dict:
     """Gymnasium's batched infos: each column beside a fresh mask of the games that it is valid for."""
-    if paid is not None:
-        columns["shaping"] = paid
     return columns | {f"_{key}": mask.copy() for key in columns}

@@ -79,7 +79,7 @@ def encode(kind: Literal["flat", "planes"], observation: Observation, pieces: st
     """
     choice("kind", kind, ("flat", "planes"))
     parts = set(observation) if isinstance(observation, Mapping) else {"ranks"}
-    kinds = {"ranks": "Game2048", "opponent": "TetrisVersus", "place": "TetrisKeys", "board": "Tetris"}
+    kinds = {"ranks": "Game2048", "opponent": "TetrisVersus", "place": "TetrisKeys"}
     game = game_of(f"mergefall/{next((kinds[part] for part in kinds if part in parts), 'Tetris')}-v0")
     batch, shown, single = game.read(observation)
     view = game(**(shown if "ranks" in parts else shown | {"pieces": pieces})).view(kind, batch)

@@ -115,7 +115,7 @@ class Rules(GameRules):
         return core.new_states(count, self.rows, self.cols, self.goal_rank)
 
     def observations(self, states: Words) -> Bytes:
-        return core.cells_of(states, self.rows, self.cols)
+        return core.cells_of(states, self.rows, self.cols).copy()
 
     @classmethod
     def read(cls, observation: Observation) -> tuple[Bytes, Dict, bool]:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mergefall.chance import STREAM
-from mergefall.checks import MOST_COUNTED, choice, integer, known, made_of
+from mergefall.checks import choice, integer, known, made_of
 from mergefall.env import Pictures
 from mergefall.games import each
 from mergefall.imports import import_extra
@@ -55,7 +55,7 @@ class TetrisParallelEnv(Pictures, pettingzoo.ParallelEnv):
     title, canvas_type = TetrisVersusEnv.title, TetrisVersusEnv.canvas_type
 
     def __init__(self, max_cycles: int | None = None, render_mode: str | None = None, **rules: Any) -> None:
-        self.max_cycles = None if max_cycles is None else integer("max_cycles", max_cycles, 1, MOST_COUNTED)
+        self.max_cycles = None if max_cycles is None else integer("max_cycles", max_cycles, 1)
         self.rules = Rules(**rules)
         self._begin_pictures(render_mode)
         self.possible_agents, self.agents = list(AGENTS), []
