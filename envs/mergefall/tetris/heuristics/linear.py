@@ -81,8 +81,8 @@ OWN = U(MOST_COLS + 2)  # from a column to its own counts
 
 
 @cache
-def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
-    """The kernel of the board's terms, and the memo; diversity only where a heuristic wants it."""
+def _terms(with_steps: bool) -> Kernel:
+    """The kernel that makes terms of what was counted; diversity only where a heuristic wants it."""
 
     @kernel(forceinline=True)
     def terms_of(packed, filled, holes, steps):
@@ -95,6 +95,14 @@ def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
             popcount(holes),
         )
         return (*terms, popcount(steps)) if with_steps else terms
+
+    return terms_of
+
+
+@cache
+def _kernels(with_steps: bool) -> tuple[Kernel, Memo]:
+    """The kernel of the board's terms, and the memo."""
+    terms_of = _terms(with_steps)
 
     @kernel
     def prepare(columns, rows, memo):
