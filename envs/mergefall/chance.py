@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,23 +15,17 @@ HALF = 1 << 32
 _COIN = U(0xD1B54A32D192ED03)  # makes a coin independent of the game's next draw from the same stream
 
 
-@dataclass(frozen=True)
-class Outcomes:
+class Outcomes(NamedTuple):
     """The chance outcomes after one move.
 
     - `observations`: a batch; row k is what the player sees after outcome k.
-    - `upper`, `lower: int64[outcomes, 2]`: outcome k is drawn if the upper half of the game's next 64 random bits is in
-      `upper[k, 0]` … `upper[k, 1] - 1`, and the lower half in `lower[k, 0]` … `lower[k, 1] - 1`.
+    - `streams`: uint64[outcomes], random streams in place of the game's, from which it draws each outcome.
+    - `probabilities`: float64[outcomes], to within 2⁻³².
     """
 
     observations: Observation
-    upper: Ints
-    lower: Ints
-
-    @property
-    def probabilities(self) -> Floats:
-        """The probability of each outcome, float64[outcomes], to within 2⁻³²."""
-        return np.diff(self.upper)[:, 0] / HALF * (np.diff(self.lower)[:, 0] / HALF)
+    streams: Words
+    probabilities: Floats
 
 
 def bounds(steps: Ints) -> Ints:
@@ -49,13 +43,13 @@ def coins(streams: Words) -> Floats:
     return (next_bits.py_func(streams ^ _COIN)[1] >> U(11)) / 2.0**53
 
 
-def forced(stream: np.uint64, upper: Ints, lower: Ints) -> np.uint64:
-    """A stream whose next draw has its halves within the bounds `upper` and `lower`, each int64[2].
+def forced(stream: np.uint64, upper: Ints, lower: Ints) -> Words:
+    """Streams whose next draw has its halves from `upper[k, 0]` to `upper[k, 1]` - 1, and within `lower[k]` likewise.
 
     Within the bounds, the draw is as random as the next draw of `stream`.
     """
-    bits = int(next_bits.py_func(np.array([stream]))[1][0])
-    halves = []
-    for half, (low, high) in ((bits >> 32, upper.tolist()), (bits & HALF - 1, lower.tolist())):
-        halves.append(low + (half * (high - low) >> 32))
-    return stream_before(U(halves[0] << 32 | halves[1]))
+    bits, halves = next_bits.py_func(np.array([stream]))[1], []
+    for half, limits in ((bits >> U(32), upper), (bits & U(HALF - 1), lower)):
+        low, high = limits.T.astype(U)
+        halves.append(low + (half * (high - low) >> U(32)))
+    return stream_before(halves[0] << U(32) | halves[1])

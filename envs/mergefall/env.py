@@ -225,11 +225,11 @@ class GameEnv(Games, Pictures, gym.Env[Any, int]):
         >>> boards[0].tolist(), probabilities.round(3).tolist()
         ([[2, 1], [2, 0]], [0.45, 0.05, 0.45, 0.05])
         """
-        boards, _, legal = self.afterstates()
+        _, _, legal = self.afterstates()
         action = self.rules.action_index(action)
         if not legal[action]:
             raise ValueError(f"action {action} is illegal here; legal are {np.flatnonzero(legal).tolist()}")
-        outcomes = self.rules.chance_outcomes(boards[action], self._states[0], action)
+        outcomes = self.rules.chance_outcomes(self._states[0], action)
         return outcomes.observations, outcomes.probabilities
 
     def __getstate__(self) -> Dict:

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, get_args, get_type_hints
 import gymnasium as gym
 import numpy as np
 
-from mergefall.chance import STREAM
+from mergefall.chance import HALF, STREAM, Outcomes, forced
 from mergefall.checks import boolean, choice, integer, made_of, typed
-from mergefall.typing import Array, Bools, Dict, Options, Words
+from mergefall.kernels import direct
+from mergefall.typing import Array, Bools, Dict, Ints, Options, Words
 
 # What an argument is for. Each use from "game" on is one of "game", too, and each later one of all before it.
 USES = (
@@ -61,8 +62,11 @@ class GameRules:
     steps_word: ClassVar[int]
     timed = False  # whether something happens while a player does nothing
 
-    # What a game implements, besides `afterstates`, `chance_outcomes`, `seen`, `shown` and `limits`:
+    # What a game implements, besides `afterstates`:
     n_actions: Any  # a property
+    seen: Any  # (count) -> arrays for what the kernel `step` writes of so many games
+    shown: Any  # (these) -> (observations, infos by key)
+    limits: Any  # (max_steps, 0 for none) -> what the kernel `step` takes besides
     observations: Any  # (states uint64[n, words]) -> what players see of them, a batch of observations
     states: Any  # its inverse: (observations) -> states that show them; raises ValueError for what no game shows
     # A class method: (one observation or a batch) -> (a batch, the arguments that its shape shows, whether it was one).
@@ -72,6 +76,7 @@ class GameRules:
     _blank_states: Any  # (count) -> states of games that have not begun, without random streams
     _start: Any  # (checked `reset` options) -> a start, a row for the kernel `begin`
     _no_start: Any  # () -> the row that stands for an ordinary start
+    _draws: Any  # (state, legal action) -> the bounds of the random bits for each chance outcome, as `forced` has them
     _faults: Any  # (states) -> what kernels rely on: (name, its value in each, where it is wrong, what is expected), …
 
     def __post_init__(self) -> None:
@@ -185,6 +190,20 @@ class GameRules:
             row[:] = blank if start is None else start
         return pool
 
+    def stepped(self, states: Words, actions: Ints, max_steps: int = 0) -> Any:
+        """Play an action in each state, in place; returns what the games show then, in the arrays of `seen`."""
+        seen, fresh = self.seen(len(states)), np.zeros(len(states), np.bool_)
+        stepper(self)(0, len(states), states, actions, fresh, self.pool(None), self.limits(max_steps), seen)
+        return seen
+
+    def chance_outcomes(self, state: Words, action: int) -> Outcomes:
+        """What chance may make of a legal action in `state` uint64[words]."""
+        upper, lower = self._draws(state, action)
+        states, streams = np.repeat(state[None], len(upper), axis=0), forced(state[STREAM], upper, lower)
+        states[:, STREAM] = streams
+        observations, _ = self.shown(self.stepped(states, np.full(len(states), action)))
+        return Outcomes(observations, streams, np.diff(upper)[:, 0] / HALF * (np.diff(lower)[:, 0] / HALF))
+
     def ended(self, states: Words, max_steps: int | None) -> Bools:
         """Whether the episode of each state has ended, bool[n]: the game is over, or a limit is reached."""
         _, over = self.observed(states)
@@ -199,6 +218,17 @@ class GameRules:
         copy = np.array(typed("state", state, np.uint64, *like.shape), order="C")
         no_faults("state", self._faults(copy.reshape(-1, copy.shape[-1])))
         return copy
+
+
+@cache
+def stepper(rules: Any) -> Any:
+    """A game's kernel `step`, to be called without Numba's look at each argument's type.
+
+    Numba takes as long to recognise two records as 64 games of 2048 take to play.
+    """
+    one = np.zeros(1, np.int64)
+    state, pool, limits, seen = rules.new_states(1), rules.pool(None), rules.limits(0), rules.seen(1)
+    return direct(rules.kernels.step, 0, 1, state, one, one > 0, pool, limits, seen)
 
 
 def no_faults(what: str, faults: Iterable[tuple[str, Any, Bools, str]]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -15,7 +14,7 @@ from mergefall.chance import STREAM
 from mergefall.checks import array, choice, integer, made_of, typed
 from mergefall.env import GameEnv, Games, frame_of, mode_of
 from mergefall.games import each
-from mergefall.kernels import direct
+from mergefall.rules import stepper
 from mergefall.shaping import Shaping
 from mergefall.threads import cores, share
 from mergefall.typing import Array, Bools, Dict, Floats, Info, Ints, Observation, Options, Words
@@ -23,17 +22,6 @@ from mergefall.words import stream_from_seed
 
 MOST_GAMES = 1 << 24  # of a batch
 RENDER_MODES = ("ansi", "rgb_array")
-
-
-@cache
-def _stepper(rules: Any) -> Any:
-    """A game's kernel `step`, to be called without Numba's look at each argument's type.
-
-    Numba takes as long to recognise two records as 64 games of 2048 take to play.
-    """
-    one = np.zeros(1, np.int64)
-    state, pool, limits, seen = rules.new_states(1), rules.pool(None), rules.limits(0), rules.seen(1)
-    return direct(rules.kernels.step, 0, 1, state, one, one > 0, pool, limits, seen)
 
 
 class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
@@ -181,7 +169,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
 
     def _step_part(self, part: tuple[int, int], actions: Any, fresh: Bools, seen: Any) -> None:
         """Step games `part[0]` to `part[1]` - 1, or begin anew those marked in `fresh`; write what they show."""
-        _stepper(self.rules)(*part, self._states, actions, fresh, self._pool, self._limits, seen)
+        stepper(self.rules)(*part, self._states, actions, fresh, self._pool, self._limits, seen)
 
     def render(self) -> tuple[Any, ...] | None:
         """One frame for each game: text in the mode `"ansi"`, uint8[height, width, 3] in `"rgb_array"`."""

@@ -67,17 +67,17 @@ def split(stream: np.uint64, count: int) -> Words:
     return streams
 
 
-def stream_before(bits: np.uint64) -> np.uint64:
-    """The state of the stream from which `next_bits` draws these bits: its inverse.
+def stream_before(bits: Words) -> Words:
+    """The states of the stream from which `next_bits` draws these bits: its inverse.
 
-    >>> stream_before(next_bits.py_func(np.array([7], np.uint64))[1][0])
-    np.uint64(7)
+    >>> stream_before(next_bits.py_func(np.array([7], np.uint64))[1])
+    array([7], dtype=uint64)
     """
-    z = int(bits)
+    z = bits
     for shift, factor in ((31, 0x94D049BB133111EB), (27, 0xBF58476D1CE4E5B9), (30, 1)):
-        z ^= z >> shift ^ z >> 2 * shift  # undoes z ^= z >> shift; a third term would be 0
-        z = z * pow(factor, -1, 1 << 64) % (1 << 64)
-    return U((z - 0x9E3779B97F4A7C15) % (1 << 64))
+        z = z ^ z >> U(shift) ^ z >> U(2 * shift)  # undoes z ^= z >> shift; a third term would be 0
+        z = z * U(pow(factor, -1, 1 << 64))
+    return z - U(0x9E3779B97F4A7C15)
 
 
 @kernel(inline="always")

@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 
 from mergefall import checks
-from mergefall.chance import HALF, Outcomes, bounds
+from mergefall.chance import HALF, bounds
 from mergefall.checks import MOST_COUNTED, integer
 from mergefall.game2048 import batch, packed, reference
 from mergefall.game2048 import board as core
@@ -186,13 +186,12 @@ class Rules(GameRules):
     def _no_start(self) -> Bytes:
         return np.zeros(self.rows * self.cols, np.uint8)
 
-    def chance_outcomes(self, board: Bytes, state: Words, action: int) -> Outcomes:
-        """The chance outcomes after an action in `state` uint64[words] to the afterstate `board` uint8[rows, cols]."""
-        empty = np.flatnonzero(board.ravel() == 0)
-        boards = np.repeat(board.reshape(1, -1), 2 * empty.size, axis=0)  # in each empty cell a 2, then a 4
-        boards[np.arange(2 * empty.size), np.repeat(empty, 2)] = np.tile([1, 2], empty.size)
-        upper, four = np.repeat(bounds(np.arange(empty.size + 1)), 2, axis=0), int(core.FOUR_IN_2_32)
-        return Outcomes(boards.reshape(-1, *board.shape), upper, np.tile([[four, HALF], [0, four]], (empty.size, 1)))
+    def _draws(self, state: Words, action: int) -> tuple[Ints, Ints]:
+        """The bounds in each empty cell for a 2, then for a 4."""
+        cells, four = self.observations(state).ravel(), int(core.FOUR_IN_2_32)
+        core.move_cells(cells, self.rows, self.cols, action)
+        empty = np.count_nonzero(cells == 0)
+        return np.repeat(bounds(np.arange(empty + 1)), 2, axis=0), np.tile([[four, HALF], [0, four]], (empty, 1))
 
     def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
         shape = core.shape_word(self.rows, self.cols, self.goal_rank)

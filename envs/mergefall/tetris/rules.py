@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from mergefall import checks
-from mergefall.chance import HALF, Outcomes, bounds
+from mergefall.chance import HALF, bounds
 from mergefall.checks import MOST_COUNTED, choice, integer
 from mergefall.games import batch_of_one
 from mergefall.rules import GameRules, argument, no_faults
@@ -394,38 +394,27 @@ class Rules(PieceRules):
         rewards = self.payments()[np.maximum(lines, 0)]
         return boards.reshape(*size, self.rows, self.cols), rewards, lines >= 0, fatal
 
-    def chance_outcomes(self, board: Bytes, state: Words, action: int) -> Outcomes:
-        """What may be drawn after an action in `state` uint64[words] leaves `board` uint8[rows, cols].
+    def _draws(self, state: Words, action: int) -> tuple[Ints, Ints]:
+        """One piece is drawn, or two where the action begins to hold: by the upper and the lower half of the bits."""
+        bag, holds = int(state[game.BAG]), self.hold and action >= self.n_actions // 2 and not state[game.HOLD]
+        found = [
+            (upper, lower)
+            for upper, id in self._drawn(bag)
+            for lower, _ in (self._drawn(bag, 1 << id) if holds else [([0, HALF], None)])
+        ]
+        upper, lower = map(np.array, zip(*found, strict=True))
+        return upper, lower
 
-        One piece is drawn, or two where the action begins to hold: by the upper and the lower half of the random bits.
+    def _drawn(self, bag: int, taken: int = 0) -> Iterator[tuple[Any, int]]:
+        """(the bounds of the random bits that draw it, id) for each piece that may be drawn.
+
+        `bag`: the word BAG. `taken`: the id, as a bit, that leaves the bag before.
         """
-        holds = self.hold and action >= self.n_actions // 2
-        bag, multiset = int(state[game.BAG]), game.nibbles(state[game.BAG], self.n_pieces)
-        found: list[Any] = [([id], upper, [0, HALF]) for upper, id in self._draws(bag, multiset)]
-        if holds and not state[game.HOLD]:
-            full = bag or sum(1 << id for id in self.piece_set.drawn)
-            found = [
-                ([id, second], upper, lower)
-                for (id,), upper, _ in found
-                for lower, second in self._draws(full & ~(1 << id), multiset)
-            ]
-        drawn, upper, lower = map(np.array, zip(*found, strict=True))
-        known = game.nibbles(state[game.QUEUE], 1 + self.preview)[drawn.shape[1] :]  # they move up
-        queues = np.concatenate([np.tile(known, (len(drawn), 1)), drawn], axis=1)
-        observations = {"board": np.repeat(board[None], len(drawn), axis=0), "piece": queues[:, 0]}
-        if self.preview:
-            observations["queue"] = queues[:, 1:]
-        if self.hold:
-            held = int(state[game.QUEUE]) & game.NIBBLE if holds else (int(state[game.HOLD]) or 1 + self.n_pieces) - 1
-            observations["hold"] = np.full(len(drawn), held)
-        return Outcomes(observations, upper, lower)
-
-    def _draws(self, bag: int, multiset: Ints) -> Iterator[tuple[Ints, int]]:
-        """(the bounds of the random bits that draw it, id) for each piece that may be drawn."""
         ids = np.array(self.piece_set.drawn)
-        alike = np.ones(len(ids), np.int64)  # an empty bag is filled before the draw
-        of_bag = bag >> ids & 1 if bag else alike
-        weights = {"uniform": alike, "bag7": of_bag, "hidden": multiset[ids]}[self.randomizer]
+        alike, left = np.ones(len(ids), np.int64), (bag or sum(1 << id for id in self.piece_set.drawn)) & ~taken
+        of_bag = left >> ids & 1 if left else alike  # an empty bag is filled before the draw
+        copies = game.nibbles(U(bag), self.n_pieces)[ids]
+        weights = {"uniform": alike, "bag7": of_bag, "hidden": copies}[self.randomizer]
         ids, weights = ids[weights > 0], weights[weights > 0]
         return zip(bounds(np.append(0, weights.cumsum())), ids.tolist(), strict=True)
 

@@ -10,7 +10,7 @@ import pytest
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
-from mergefall.chance import STREAM, forced
+from mergefall.chance import STREAM
 from mergefall.game2048 import reference
 from mergefall.tetris import game as tetris
 from mergefall_baselines import make
@@ -120,8 +120,7 @@ def test_every_outcome_of_chance_can_be_forced(env_id, kwargs):
     for step in range(12):
         legal, state = np.flatnonzero(info["action_mask"]), env.unwrapped.clone_state()
         action = int(legal[step % min(5, len(legal))])
-        after = env.unwrapped.afterstates()[0][action]
-        outcomes = env.unwrapped.rules.chance_outcomes(after, state, action)
+        forced = [env.unwrapped.rules.chance_outcomes(np.append(s, state[1:]), action) for s in streams[:3]]
 
         def played(stream, state=state, action=action):
             env.unwrapped.restore_state(np.append(stream, state[1:]))
@@ -129,12 +128,12 @@ def test_every_outcome_of_chance_can_be_forced(env_id, kwargs):
             assert not terminated
             return plain(found), info
 
-        parts = plain(outcomes.observations)
+        parts = plain(forced[0].observations)
         wanted = [dict(zip(parts, one, strict=True)) for one in zip(*parts.values(), strict=True)]
         assert all(played(stream)[0] in wanted for stream in streams)  # by chance
-        for k, expected in enumerate(wanted):
-            for stream in streams[:3]:
-                found, info = played(forced(stream, outcomes.upper[k], outcomes.lower[k]))
+        for outcomes in forced:
+            for stream, expected in zip(outcomes.streams, wanted, strict=True):
+                found, info = played(stream)
                 assert found == expected
 
 

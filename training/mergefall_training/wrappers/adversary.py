@@ -13,7 +13,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import VectorEnv
-from mergefall.chance import STREAM, coins, forced
+from mergefall.chance import STREAM, coins
 from mergefall.checks import known, number
 from mergefall.games import concatenate
 from mergefall.library import recorded
@@ -86,19 +86,18 @@ class _Drawer:
         draws = (coins(states[:, STREAM]) < self._rate) & np.logical_not(beginning)
         if not draws.any():
             return
-        boards, _, legal = self._game.afterstates()
-        boards, legal = boards.reshape(*draws.shape, -1, *boards.shape[-2:]), legal.reshape(*draws.shape, -1)
-        which = np.flatnonzero(draws & legal[np.arange(len(actions)), actions])
+        _, _, legal = self._game.afterstates()
+        which = np.flatnonzero(draws & legal.reshape(*draws.shape, -1)[np.arange(len(actions)), actions])
         if not which.size:
             return
         rules = self._game.rules
-        possible = [rules.chance_outcomes(boards[i, actions[i]], states[i], int(actions[i])) for i in which]
+        possible = [rules.chance_outcomes(states[i], int(actions[i])) for i in which]
         values = self._player.values(concatenate([outcomes.observations for outcomes in possible])).max(axis=1)
         first = 0
         for i, outcomes in zip(which, possible, strict=True):
-            worst = int(values[first : first + len(outcomes.upper)].argmin())
-            states[i, STREAM] = forced(states[i, STREAM], outcomes.upper[worst], outcomes.lower[worst])
-            first += len(outcomes.upper)
+            end = first + len(outcomes.streams)
+            states[i, STREAM] = outcomes.streams[values[first:end].argmin()]
+            first = end
         self._game.restore_state(kept)
 
 

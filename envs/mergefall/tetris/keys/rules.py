@@ -114,13 +114,11 @@ class Rules(PieceRules):
         Boards uint8[n, keys, rows + 4, cols], rewards float64[n, keys]; legal (the masks) and fatal bool[n, keys].
         """
         size = len(states), self.n_actions
-        after, seen = states.repeat(size[1], axis=0), self.seen(size[0] * size[1])
-        keys, fresh = np.tile(np.arange(size[1]), size[0]), np.zeros(len(after), np.bool_)
-        self.kernels.step(0, len(after), after, keys, fresh, self.pool(None), self.limits(0), seen)
+        seen = self.stepped(states.repeat(size[1], axis=0), np.tile(np.arange(size[1]), size[0]))
         boards = self.shown(seen)[0]["board"].reshape(*size, self.height, self.cols)
         return boards, *(part.reshape(size) for part in (seen.rewards, seen.legal, seen.terminated))
 
-    def chance_outcomes(self, board: Any, state: Any, action: int) -> Any:
+    def _draws(self, state: Any, action: int) -> Any:
         raise ValueError("Tetris by keys lists no chance outcomes; expected a game by placements")
 
     @cached_property

@@ -96,8 +96,7 @@ class TetrisParallelEnv(Pictures, pettingzoo.ParallelEnv):
         keys = np.array([self.rules.action_index(actions[agent]) for agent in AGENTS])
         self._states[:, self._states.shape[1] // 2 + OPPONENTS_KEY] = keys[::-1]
         self._paint(int(keys[0]))
-        seen, limits = self.rules.seen(2), self.rules.limits(self.max_cycles or 0)
-        self.rules.kernels.step(0, 2, self._states, keys, np.zeros(2, np.bool_), self.rules.pool(None), limits, seen)
+        seen = self.rules.stepped(self._states, keys, self.max_cycles or 0)
         if seen.terminated[0] or seen.truncated[0]:
             self.agents = []
         self._show()
