@@ -25,13 +25,7 @@ from mergefall.typing import Array, Dict, Floats, Ints, Kernel, Observation, Opt
 from mergefall.words import split, stream_from_seed
 
 from mergefall_baselines.entry import ENTRY, ENTRY_TYPE, address_of, call, signature_of, words_of
-from mergefall_baselines.player import (
-    NotFiniteError,
-    Player,
-    Trajectory,
-    check_values,
-    play_in_env,
-)
+from mergefall_baselines.player import NotFiniteError, Player, Trajectory, check_values, play_in_env
 
 KEPT = 1 << 24  # a trajectory holds at most so many actions
 CHUNK, LONGEST_CHUNK = 256, 1 << 16  # moves that a compiled loop plays at once
@@ -181,8 +175,8 @@ class KernelPlayer(Player):
     def _context(self, **fields: Any) -> Array:
         """A record of a search's numbers, and of the addresses of its arrays: one word for each."""
         kept = {name: self._keep(one) if isinstance(one, np.ndarray) else one for name, one in fields.items()}
-        words = [np.asarray(int(one) if isinstance(one, bool) else one) for one in kept.values()]
-        return np.array([tuple(words)], [(name, word.dtype) for name, word in zip(kept, words, strict=True)])
+        words = {name: np.asarray(int(one) if isinstance(one, bool) else one) for name, one in kept.items()}
+        return np.array([tuple(words.values())], [(name, word.dtype) for name, word in words.items()])
 
     # -- rules --------------------------------------------------------------------------------------------------------
 

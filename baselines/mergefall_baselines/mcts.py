@@ -77,6 +77,7 @@ class TreeSearch(KernelPlayer):
     """Monte-Carlo tree search; `game2048/mcts.py` and `tetris/mcts.py` have its games, and describe the options."""
 
     counted: tuple[bool | str, ...]  # values of the option `rewards`
+    _make_game: Any  # (one of `Form.ways`) -> the `Game` under these rules
 
     def __init__(
         self,
@@ -109,10 +110,6 @@ class TreeSearch(KernelPlayer):
             lost=lost_of(leaf, self.rewards, math.nan),
             gamma=self.gamma,
         )
-
-    def _make_game(self, way: Any) -> Game:
-        """The game under the rules of one of `Form.ways`."""
-        raise NotImplementedError
 
     remembers = KernelPlayer.counts_pieces  # pyright: ignore[reportAssignmentType]
 

@@ -31,6 +31,7 @@ Sources:
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,9 +46,7 @@ DEEPEST = 60  # own moves below the root: positions there stay leaves (`game2048
 EXPLORATION = 0.5  # the constant of PUCT
 SEED = np.random.SeedSequence(0).generate_state(1, np.uint64)[0]  # of the draws, which differ between positions
 CONSIDERED = 16  # actions that sequential halving begins with
-VISIT_SCALE = (
-    50.0  # c_visit: the weight of values at the root grows with this plus the visits of the most visited action
-)
+VISIT_SCALE = 50.0  # c_visit: the weight of values at the root grows with this plus the visits of the most visited one
 R2_UPPER, R2_LOWER = U(3242174889), U(2447445414)  # 2³² / g and 2³² / g², where g³ = g + 1
 HALF_MASK = U(0xFFFFFFFF)
 
@@ -259,6 +258,7 @@ def update(trees, leaves, values, value, plan):
             backup(tree, leaves[t], plan)
 
 
+@cache
 def tree_kernels(
     write_root: Kernel, advance: Kernel, choice_of: Kernel, decide: Any, shown: int
 ) -> tuple[Kernel, Kernel, Kernel]:
@@ -280,7 +280,32 @@ def tree_kernels(
       has no action. Simulation -1 begins the trees: their leaves are the roots.
     - `conclude`: (tree, plan, game, values) -> the chosen action. Writes the values of the root's actions.
     """
-    descend, conclude = _descend(advance, shown), _conclude(choice_of)
+    descend = _descend(advance, shown)
+
+    @kernel
+    def conclude(tree, plan, game, values):
+        """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
+        chosen, first, lost = best_edge(tree, 0, -1, plan), -1, lost_value(tree, plan)
+        for a in range(values.size):
+            values[a] = -np.inf
+            if tree.edges[0, a].first > -np.inf:
+                values[a] = edge_value(tree.edges[0, a])
+                lost = min(lost, values[a])  # a fatal action is never worth more than another
+        if tree.tree[0].nonsense:
+            values[:] = np.nan  # an error follows
+            return 0
+        for a in range(values.size):
+            if values[a] == -np.inf and choice_of(tree.states[0], a, game) >= 0:
+                values[a] = lost
+            if first < 0 and values[a] > -np.inf:
+                first = a
+        if chosen < 0:
+            return max(first, 0)
+        most = np.nextafter(values[chosen], -np.inf)
+        for a in range(values.size):
+            if a != chosen:
+                values[a] = min(values[a], most)
+        return chosen
 
     @kernel
     def decide_by_tree(state, memory, values, settings):
@@ -349,32 +374,3 @@ def _descend(advance: Kernel, shown: int) -> Kernel:
         return index
 
     return descend
-
-
-def _conclude(choice_of: Kernel) -> Kernel:
-    @kernel
-    def conclude(tree, plan, game, values):
-        """Choose the root's action; write the values of all actions, of which the chosen one's is the highest."""
-        chosen, first, lost = best_edge(tree, 0, -1, plan), -1, lost_value(tree, plan)
-        for a in range(values.size):
-            values[a] = -np.inf
-            if tree.edges[0, a].first > -np.inf:
-                values[a] = edge_value(tree.edges[0, a])
-                lost = min(lost, values[a])  # a fatal action is never worth more than another
-        if tree.tree[0].nonsense:
-            values[:] = np.nan  # an error follows
-            return 0
-        for a in range(values.size):
-            if values[a] == -np.inf and choice_of(tree.states[0], a, game) >= 0:
-                values[a] = lost
-            if first < 0 and values[a] > -np.inf:
-                first = a
-        if chosen < 0:
-            return max(first, 0)
-        most = np.nextafter(values[chosen], -np.inf)
-        for a in range(values.size):
-            if a != chosen:
-                values[a] = min(values[a], most)
-        return chosen
-
-    return conclude

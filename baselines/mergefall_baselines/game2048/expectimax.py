@@ -14,22 +14,15 @@ from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.game2048.leaves import mean_of_best
-from mergefall_baselines.game2048.search import (
-    TO_THE_END,
-    Search2048,
-    SearchKind,
-    board_kernels,
-    deciding,
-    evaluator,
-)
+from mergefall_baselines.game2048.search import TO_THE_END, Search2048, SearchKind, board_kernels, deciding, evaluator
 from mergefall_baselines.table import entry_type, find, forget, holds, keep
 
 U = np.uint64
 
 
-def _last_level(shape: SearchKind) -> tuple[Kernel, Kernel]:
+def _afterstate_kernel(shape: SearchKind) -> Kernel:
     evaluate, scored, by_lines, real = evaluator(shape), shape.scored, shape.by_lines, shape.real
-    free, put, slide = board_kernels(shape)
+    (free, put, slide), entry = board_kernels(shape), entry_type(real)
     dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
 
     @kernel
@@ -61,14 +54,6 @@ def _last_level(shape: SearchKind) -> tuple[Kernel, Kernel]:
             cells ^= bit
             empty += 1
         return total / real(empty)
-
-    return last_state, mean_of_last
-
-
-def _afterstate_kernel(shape: SearchKind) -> Kernel:
-    evaluate, scored, real, entry = evaluator(shape), shape.scored, shape.real, entry_type(shape.real)
-    dead, lowest, two, four = real(shape.dead), real(shape.lowest), real(0.9), real(0.1)
-    (free, put, slide), (last_state, mean_of_last) = board_kernels(shape), _last_level(shape)
 
     @kernel
     def afterstate(board, left, probability, c):
@@ -102,8 +87,7 @@ def _afterstate_kernel(shape: SearchKind) -> Kernel:
                     if plain and onward < c.cutoff:
                         total += last_state(state, False, c) * weight
                         continue
-                    best, legal = lowest, False
-                    after, right, second, third, along, across = slide(state, c)
+                    (after, right, second, third, along, across), best, legal = slide(state, c), lowest, False
                     for i in range(4):  # up, down, left, right: taking turns is faster than `result_of`
                         if after != state:
                             legal = True
@@ -152,8 +136,7 @@ def expectimax(
     time_limit: float | None = None,
     leaf: str = "afterstate",
     rewards: bool | None = None,
-    rows: int | None = None,
-    cols: int | None = None,
+    **rules: Any,
 ) -> Search2048:
     """Expectimax: the best move when each new tile is averaged over.
 
@@ -210,12 +193,10 @@ def expectimax(
         raise ValueError("depth=None with table=False; expected a table, without which no search reaches the end")
     least = (1e-4 if depth == "distinct" else 0.0) if cutoff is None else number("cutoff", cutoff, 0, 1)
     search = partial(expectimax_kernel, greedy=depth == 1 and leaf == "afterstate")
-    return Search2048(search, heuristic, depth, leaf, rewards, order, table, least, time_limit, rows, cols)
+    return Search2048(search, heuristic, depth, leaf, rewards, order, table, least, time_limit, **rules)
 
 
-def greedy(
-    heuristic: Any = None, order: Sequence[int] | None = None, rows: int | None = None, cols: int | None = None
-) -> Search2048:
+def greedy(heuristic: Any = None, order: Sequence[int] | None = None, **rules: Any) -> Search2048:
     """Greedy: the move with the highest score, or with a heuristic the one that leaves the best afterstate.
 
     Args:
@@ -228,4 +209,4 @@ def greedy(
         >>> int(make("2048/greedy").act([[1, 1], [0, 2]]))
         1
     """
-    return expectimax(heuristic, 1, table=False, order=order, rows=rows, cols=cols)
+    return expectimax(heuristic, 1, table=False, order=order, **rules)

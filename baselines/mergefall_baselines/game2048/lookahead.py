@@ -61,10 +61,9 @@ class Lookahead(KernelPlayer):
         of: Any,
         depth: int = 2,
         rewards: bool | str | None = None,
-        rows: int | None = None,
-        cols: int | None = None,
+        **rules: Any,
     ) -> None:
-        super().__init__(rows=rows, cols=cols)
+        super().__init__(**rules)
         self.leaf, self.depth = leaf_player(of, FORM), integer("depth", depth, 1, MARGIN)
         self.rewards = counted_rewards(self.leaf, rewards, (True, False, "log2"))
         self.gamma, heuristic = self.leaf.gamma, self.leaf.heuristic
@@ -128,8 +127,8 @@ class Symmetric(KernelPlayer):
     form = FORM
     compiled = False
 
-    def __init__(self, of: Any, by: Any = None, rows: int | None = None, cols: int | None = None) -> None:
-        super().__init__(rows=rows, cols=cols)
+    def __init__(self, of: Any, by: Any = None, **rules: Any) -> None:
+        super().__init__(**rules)
         self.player = without_memory(leaf_player(of, FORM, "of"), "of")
         self.by = self.player if by is None else without_memory(leaf_player(by, FORM, "by"), "by")
         self.batched = self.player.batched and self.by.batched

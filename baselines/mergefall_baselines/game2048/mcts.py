@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import copy
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.game2048.board import CELLS, board_in, cells_of, legal_mask, move_cells, put_tile
 from mergefall.kernels import kernel
-from mergefall.typing import Kernel, Words
+from mergefall.typing import Words
 
 from mergefall_baselines.game2048.player import FORM, Boards
 from mergefall_baselines.mcts import Game, TreeSearch
 from mergefall_baselines.tree import tree_kernels
-
-U = np.uint64
 
 
 class Settings(NamedTuple):
@@ -45,12 +42,6 @@ def choice_of(state, action, game):
 @kernel
 def write_root(state, memory, root, game):
     root[:] = state
-
-
-@cache
-def search_kernels(decide: Any) -> tuple[Kernel, Kernel, Kernel]:
-    """The kernels of the tree; `decide` is the decision kernel at the leaves, None: they are valued from outside."""
-    return tree_kernels(write_root, advance, choice_of, decide, CELLS)
 
 
 class Mcts(TreeSearch):
@@ -120,8 +111,8 @@ class Mcts(TreeSearch):
         leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
         return Game(
-            kernels=search_kernels(decide),
-            settings=Settings(float(bool(rewards)), rewards == "log2", np.zeros(1, U), own),
+            kernels=tree_kernels(write_root, advance, choice_of, decide, CELLS),
+            settings=Settings(float(bool(rewards)), rewards == "log2", np.zeros(1, np.uint64), own),
             words=CELLS + (rows * cols + 7) // 8,
             n_actions=4,
             leaf=leaf,

@@ -135,8 +135,7 @@ def minimax(
     leaf: str = "afterstate",
     rewards: bool | None = None,
     order: Sequence[int] | None = None,
-    rows: int | None = None,
-    cols: int | None = None,
+    **rules: Any,
 ) -> Search2048:
     """Minimax with alpha-beta: the best move when each new tile is the worst, over both tiles in every empty cell.
 
@@ -164,7 +163,7 @@ def minimax(
         1
     """
     search = partial(adversary_kernel, False)
-    return Search2048(search, heuristic, depth, leaf, rewards, order, rows=rows, cols=cols)
+    return Search2048(search, heuristic, depth, leaf, rewards, order, **rules)
 
 
 def mixed(
@@ -172,8 +171,7 @@ def mixed(
     depth: Any = 3,
     leaf: str = "afterstate",
     order: Sequence[int] | None = None,
-    rows: int | None = None,
-    cols: int | None = None,
+    **rules: Any,
 ) -> Search2048:
     """Mixed search: the adversary picks the cell, chance the tile, and boards on the way count, the deeper the more.
 
@@ -208,4 +206,4 @@ def mixed(
     if heuristic is None or depth is None:
         raise ValueError(f"heuristic={heuristic!r}, depth={depth!r}; expected a heuristic and a depth")
     search = partial(adversary_kernel, True)
-    return Search2048(search, heuristic, depth, leaf, False, order, rows=rows, cols=cols)
+    return Search2048(search, heuristic, depth, leaf, False, order, **rules)

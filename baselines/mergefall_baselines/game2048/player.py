@@ -12,20 +12,13 @@ from mergefall.kernels import kernel, unowned
 from mergefall.typing import Kernel
 
 from mergefall_baselines.entry import entry_kernel
-from mergefall_baselines.kernel_player import (
-    GO_ON,
-    ILLEGAL,
-    OUTGROWN,
-    OVER,
-    Form,
-    episode_loop,
-)
+from mergefall_baselines.kernel_player import GO_ON, ILLEGAL, OUTGROWN, OVER, Form, episode_loop
 
 MARGIN = 64  # own moves ahead for which a packed board must hold; only exact searches look further, on small boards
 
 
 class Boards(NamedTuple):
-    """How a kernel holds boards, and their size: in words as in `search.py`, others as in `cells.py`."""
+    """How a kernel holds boards, and their size: in words, or as rows of a scratch (`search.py`)."""
 
     kind: str  # "packed": 4×4 in a word; "small": smaller boards in a word; "wide": any board
     rows: int

@@ -1,7 +1,7 @@
 """The parts that the searches of 2048 share: context, kernels that value boards, depth rules, options and settings.
 
 A search holds boards of up to 4×4 in a word (`mergefall.game2048.packed`). Boards that do not fit, because they are
-larger or have ranks above 15, are rows of a scratch (`cells.py`).
+larger or have ranks above 15, are rows of a scratch.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.checks import array, boolean, choice, integer, number
 from mergefall.game2048 import packed
-from mergefall.game2048.board import board_in
+from mergefall.game2048.board import board_in, move_cells
 from mergefall.game2048.heuristics import heuristic as make_heuristic
 from mergefall.game2048.heuristics.base import NO_TABLE
 from mergefall.kernels import borrow, kernel
-from mergefall.typing import Array, Floats, Ints, Kernel
-from mergefall.words import popcount
+from mergefall.typing import Array, Ints, Kernel
+from mergefall.words import popcount, trailing_zeros
 
-from mergefall_baselines.game2048.cells import ROWS, cells_at, free_cells, put_in_cells, slide_cells
 from mergefall_baselines.game2048.leaves import LINES, REAL, SUMS, slid_lines
 from mergefall_baselines.game2048.player import FORM, MARGIN, Boards, pick
 from mergefall_baselines.kernel_player import KernelPlayer
@@ -33,6 +32,7 @@ TO_THE_END = 255  # own moves left of a search without a depth limit
 UNLIMITED, DISTINCT, EMPTIES = 0, -1, -2  # how kernels know depths that are no number
 DEPTH_RULES = {None: UNLIMITED, "distinct": DISTINCT, "empties": EMPTIES}
 LARGEST_TABLE = 21  # bits: two million entries
+ROWS = 5  # of a level, for boards that fit no word
 LINE = 4  # the longest line of a board in a word
 INNER = 0b01111000  # the order of the moves below the root, two bits each, from the lowest: up, down, left, right
 
@@ -82,6 +82,54 @@ def free_of_word(board, c):
 @kernel(inline="always")
 def put_in_word(board, bit, rank, c):
     return board | bit << U(rank - 1)
+
+
+# -- boards that fit no word: rows of a scratch, named by their numbers ------------------------------------------------
+#
+# Each level of a search has five: a state with the player to move, and behind it the afterstates of its four moves.
+
+
+@kernel
+def cells_at(row, c):
+    """The flat cells of a board, uint8[rows·cols]."""
+    size = c.rows * c.cols
+    return borrow(c.cells + row * U(size), np.uint8, size)
+
+
+@kernel
+def free_cells(board, c):
+    """The empty cells, a bit for each."""
+    cells, free = cells_at(board, c), U(0)
+    for i in range(cells.size):
+        free |= U(cells[i] == 0) << U(i)
+    return free
+
+
+@kernel
+def put_in_cells(board, bit, rank, c):
+    """The state after a new tile on an afterstate, in the next level."""
+    state = (board // U(ROWS) + U(1)) * U(ROWS)
+    cells = cells_at(state, c)
+    cells[:] = cells_at(board, c)
+    cells[trailing_zeros(bit)] = rank
+    return state
+
+
+@kernel
+def _moved(state, action, c):
+    row = state + U(1 + action)
+    cells = cells_at(row, c)
+    cells[:] = cells_at(state, c)
+    score = move_cells(cells, c.rows, c.cols, action)
+    return row if score >= 0 else state, score
+
+
+@kernel
+def slide_cells(state, c):
+    """What `slide_word` returns of a board in a word."""
+    (up, along), (right, across) = _moved(state, 0, c), _moved(state, 1, c)
+    (down, back), (left, off) = _moved(state, 2, c), _moved(state, 3, c)
+    return up, right, down, left, max(along, back), max(across, off)
 
 
 def board_kernels(shape: SearchKind) -> tuple[Kernel, Kernel, Kernel]:
@@ -171,7 +219,7 @@ class Search2048(KernelPlayer):
         kernel_of: makes the decision kernel of a `SearchKind`; its settings are a context and the order of moves.
         heuristic: a name, a mapping with a name and weights, a `NetworkHeuristic`, or None: every leaf is worth 0.
         depth: own moves, or one of `DEPTH_RULES`.
-        leaf, rewards, order, time_limit, table, cutoff, rows, cols: see `2048/expectimax`.
+        leaf, rewards, order, time_limit, table, cutoff, rules: see `2048/expectimax`.
     """
 
     form = FORM
@@ -188,10 +236,9 @@ class Search2048(KernelPlayer):
         table: bool | str = False,
         cutoff: float = 0.0,
         time_limit: float | None = None,
-        rows: int | None = None,
-        cols: int | None = None,
+        **rules: Any,
     ) -> None:
-        super().__init__(rows=rows, cols=cols)
+        super().__init__(**rules)
         self.kernel_of, self.table, self.cutoff = kernel_of, table, cutoff
         if heuristic is not None:
             self.heuristic = make_heuristic(heuristic)
@@ -212,15 +259,15 @@ class Search2048(KernelPlayer):
         self._order = actions.astype(np.int64)
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
-        heuristic, scored, weights, tables = self.heuristic, bool(self.rewards), NO_TABLE, (NO_TABLE, NO_TABLE)
-        shape = SearchKind(way.kind, scored, nothing, nothing)
+        (kind, rows, cols), heuristic, scored = way, self.heuristic, bool(self.rewards)
+        shape, weights, tables = SearchKind(kind, scored, nothing, nothing), NO_TABLE, (NO_TABLE, NO_TABLE)
         if heuristic:
-            heuristic.check_size(way.rows, way.cols)
+            heuristic.check_size(rows, cols)
             weights, tables = heuristic.weight_vector(), heuristic.tables()
             value, of_packed, _, pack = heuristic.kernels()
             dead = getattr(heuristic, "dead_scored", heuristic.dead) if scored else heuristic.dead
             shape = SearchKind(
-                "packed" if pack else way.kind,  # a network packs every board
+                "packed" if pack else kind,  # a network packs every board
                 scored,
                 value,
                 of_packed,
@@ -229,9 +276,41 @@ class Search2048(KernelPlayer):
                 heuristic.real,
                 float(dead),
                 dead if heuristic.by_lines else -np.inf,
-                heuristic.by_lines and way.kind == "packed" and not scored,
+                heuristic.by_lines and kind == "packed" and not scored,
             )
-        context = self._search_context(shape, weights, tables, way, exact)
+        in_word = shape.kind != "wide"
+        most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
+        if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):
+            raise ValueError(
+                f"depth=None on {rows}×{cols}: {self.name} searches to the end of the game on boards of up to "
+                f"{most} cells; expected a number of own moves, such as depth=3"
+            )
+        # Under a cut-off p, a search stores fewer than 20 / p afterstates, a fifth of the entries. A larger table than
+        # needed costs time: the processor's caches do not hold it.
+        bits = min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(self.cutoff, 1e-300)))))
+        entries = new_table(bits if self.table and in_word else 0, shape.real)
+        context = self._context(
+            rows=rows,
+            cols=cols,
+            area=np.uint64(packed.area(rows, cols) if in_word else 0),  # one bit for each cell of a board in a word
+            row_lines=packed.line_table(min(cols, LINE)),  # uint64[65536]
+            column_lines=packed.line_table(min(rows, LINE)),
+            table0=tables[0],  # the heuristic's own
+            table1=tables[1],
+            weights=weights,  # float64[weight_count]
+            weight_count=weights.size,
+            cells=np.zeros((1 if in_word else ROWS * (MARGIN + 1), rows * cols), np.uint8),  # scratch
+            slid_lines=slid_lines(heuristic) if shape.by_lines else NO_TABLE,  # for `leaves.py`, as the next
+            sums=np.zeros(SUMS, REAL),
+            entries=entries,  # transposition table, see `mergefall_baselines.table`
+            entry_count=entries.size,
+            stop=0,  # set from outside: return at once
+            depth=self.depth,  # own moves, or one of `DEPTH_RULES`
+            own_table=self.table is True,  # whether each root move has the table to itself
+            cutoff=float(shape.real(self.cutoff)),  # chance nodes below this cumulative probability are leaves
+            state_leaves=self.state_leaves,  # whether a leaf has one more tile than the last afterstate
+            bounded=not exact,  # whether only the best root move's value must be exact
+        )
         return self.kernel_of(shape), (context, self._order)
 
     def _decide(self, rules: Any, states: Array, memory: Array, values: Array, exact: bool) -> Ints:
@@ -262,39 +341,3 @@ class Search2048(KernelPlayer):
             finally:
                 timer.cancel()
         return actions
-
-    def _search_context(self, shape: SearchKind, weights: Floats, tables: Any, way: Boards, exact: bool) -> Array:
-        """The context of a search, `c`, shared by all nodes."""
-        (_, rows, cols), in_word = way, shape.kind != "wide"
-        most = 6 if self.table else 4  # cells of a board whose games can be searched to the end
-        if self.depth == UNLIMITED and self.time_limit is None and not (in_word and rows * cols <= most):
-            raise ValueError(
-                f"depth=None on {rows}×{cols}: {self.name} searches to the end of the game on boards of up to "
-                f"{most} cells; expected a number of own moves, such as depth=3"
-            )
-        # Under a cut-off p, a search stores fewer than 20 / p afterstates, a fifth of the entries. A larger table than
-        # needed costs time: the processor's caches do not hold it.
-        bits = min(LARGEST_TABLE, max(10, math.ceil(math.log2(100 / max(self.cutoff, 1e-300)))))
-        entries = new_table(bits if self.table and in_word else 0, shape.real)
-        return self._context(
-            rows=rows,
-            cols=cols,
-            area=np.uint64(packed.area(rows, cols) if in_word else 0),  # one bit for each cell of a board in a word
-            row_lines=packed.line_table(min(cols, LINE)),  # uint64[65536]
-            column_lines=packed.line_table(min(rows, LINE)),
-            table0=tables[0],  # the heuristic's own
-            table1=tables[1],
-            weights=weights,  # float64[weight_count]
-            weight_count=weights.size,
-            cells=np.zeros((1 if in_word else ROWS * (MARGIN + 1), rows * cols), np.uint8),  # scratch
-            slid_lines=slid_lines(self.heuristic) if shape.by_lines else NO_TABLE,  # for `leaves.py`, as the next
-            sums=np.zeros(SUMS, REAL),
-            entries=entries,  # transposition table, see `mergefall_baselines.table`
-            entry_count=entries.size,
-            stop=0,  # set from outside: return at once
-            depth=self.depth,  # own moves, or one of `DEPTH_RULES`
-            own_table=self.table is True,  # whether each root move has the table to itself
-            cutoff=float(shape.real(self.cutoff)),  # chance nodes below this cumulative probability are leaves
-            state_leaves=self.state_leaves,  # whether a leaf has one more tile than the last afterstate
-            bounded=not exact,  # whether only the best root move's value must be exact
-        )

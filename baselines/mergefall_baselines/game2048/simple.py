@@ -12,10 +12,8 @@ from mergefall.kernels import kernel
 from mergefall.typing import Kernel
 from mergefall.words import any_bit
 
-from mergefall_baselines.game2048.player import FORM, Boards, pick
+from mergefall_baselines.game2048.player import FORM, Boards
 from mergefall_baselines.kernel_player import KernelPlayer
-
-U = np.uint64
 
 
 @kernel
@@ -30,7 +28,7 @@ def choose_any(state, memory, values, settings):
 @kernel
 def value_by_games(state, memory, values, settings):
     """Each legal move is worth the mean score of random games that begin with it."""
-    games, order, trial = settings
+    games, trial = settings
     mask = board.legal_mask(*board.board_in(state))
     for action in range(4):
         values[action] = -np.inf
@@ -41,13 +39,13 @@ def value_by_games(state, memory, values, settings):
             if stopped():
                 break
             trial[board.CELLS :] = state[board.CELLS :]
-            trial[board.STREAM], trial[board.SCORE] = board.draw(memory), U(0)
+            trial[board.STREAM], trial[board.SCORE] = board.draw(memory), 0
             _, legal, over, _ = board.step(trial, action)
             while not over:
                 _, legal, over, _ = board.step(trial, any_bit(trial, legal))
             total += trial[board.SCORE]
         values[action] = total / games
-    return pick(values, order)
+    return np.argmax(values)
 
 
 class Random(KernelPlayer):
@@ -97,4 +95,4 @@ class Rollout(KernelPlayer):
 
     def _make_decider(self, way: Boards, exact: bool) -> tuple[Kernel, Any]:
         trial = board.new_states(1, way.rows, way.cols)[0]
-        return value_by_games, (self.games, np.arange(4), trial)
+        return value_by_games, (self.games, trial)

@@ -32,8 +32,7 @@ from mergefall.tetris.srs import SHAPES
 from mergefall.typing import Array, Dict
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.memory import COUNTS, HELD, IDS, observe
-from mergefall_baselines.tetris.player import FORM
+from mergefall_baselines.tetris.player import COUNTS, FORM, HELD, IDS, observe
 
 NAMES = tuple(TETROMINOES)
 ORIENTATIONS = ("north", "east", "south", "west")
@@ -138,8 +137,9 @@ class Program:
 
     def __init__(self, command: tuple[str, ...], randomizer: str) -> None:
         self.command, self.lock = command, Lock()
-        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
-        self._process: Any = subprocess.Popen(command, **pipes, text=True, errors="replace", start_new_session=True)
+        self._process: Any = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, errors="replace", start_new_session=True
+        )
         self._end = weakref.finalize(self, _end, self._process)
         self.ask("info")
         self.ask("ready", {"type": "rules", "randomizer": randomizer})
@@ -212,10 +212,10 @@ class Bot(KernelPlayer):
     )
 
     def __init__(self, command: Sequence[str], seconds: float = 0.1) -> None:
-        words = command if isinstance(command, list | tuple) else ()
-        if not words or not all(isinstance(word, str | int | float) for word in words):
+        listed = isinstance(command, list | tuple) and len(command) > 0
+        if not (listed and all(isinstance(word, str | int | float) for word in command)):
             raise ValueError(f"command is {command!r}; expected a list, a program and its arguments")
-        self.command, self.seconds = tuple(map(str, words)), number("seconds", seconds, 0)
+        self.command, self.seconds = tuple(map(str, command)), number("seconds", seconds, 0)
         super().__init__(**RULES, hold=True)
 
     def close(self) -> None:

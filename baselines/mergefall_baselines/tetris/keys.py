@@ -23,16 +23,9 @@ from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.typing import Array, Ints, Kernel
 from mergefall.words import any_bit
 
-from mergefall_baselines.kernel_player import (
-    GO_ON,
-    OVER,
-    KernelPlayer,
-    ask,
-    episode_loop,
-)
+from mergefall_baselines.kernel_player import GO_ON, OVER, KernelPlayer, ask, episode_loop
 from mergefall_baselines.registry import of_game, without_memory
-from mergefall_baselines.tetris.memory import MEMORY
-from mergefall_baselines.tetris.player import STATE_FORM
+from mergefall_baselines.tetris.player import MEMORY, STATE_FORM
 
 U = np.uint64
 MARK, PRESSED, ROUTE, KEYS_MEMORY = MEMORY, MEMORY + 1, MEMORY + 2, MEMORY + 6  # after what the other player remembers
@@ -50,7 +43,6 @@ FORM = replace(
     memory_words=KEYS_MEMORY,
     loop=episode_loop(_turn, 0, True),
     shift=0,
-    ways=lambda rules: (rules,),
 )
 
 
@@ -225,7 +217,6 @@ class Keys(KernelPlayer):
                 **{name: getattr(rules, name) for name in ("cols", "rows", "pieces", "randomizer", "preview")},
                 placements=self.placements,
                 hold=rules.hold and rules.preview > 0,
-                illegal_limit=1,
             )
             asked, trial = np.zeros((2, words.COLUMNS + rules.cols), U)
             settings = theirs.slides, theirs.reach, U(theirs.words[words.RULES].low), asked, trial, new_work()

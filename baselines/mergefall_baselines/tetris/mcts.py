@@ -16,21 +16,12 @@ from mergefall.tetris.rules import Rules
 from mergefall.typing import Floats, Kernel, Words
 
 from mergefall_baselines.mcts import Game, TreeSearch
-from mergefall_baselines.tetris.memory import (
-    IDS,
-    MEMORY,
-    bag_after,
-    chances_of,
-    drawn_by,
-    observe,
-    piece_from,
-)
-from mergefall_baselines.tetris.player import FORM
+from mergefall_baselines.tetris.player import FORM, IDS, MEMORY, bag_after, chances_of, drawn_by, observe, piece_from
 from mergefall_baselines.tree import tree_kernels
 
 U = np.uint64
 # A node's state is one of the game. Words of play by keys hold the root's queue, how many pieces are known, and the
-# chances of the next piece as in `memory.py`: a bag and IDS probabilities. Then come the board's columns.
+# chances of the next piece as in `player.py`: a bag and IDS probabilities. Then come the board's columns.
 ROOT, KNOWN, BAG, CHANCES = range(states.COLUMNS - IDS - 3, states.COLUMNS - IDS + 1)
 
 

@@ -42,7 +42,7 @@ from mergefall_baselines.tetris.bot import (
     moves_in,
     place_of,
 )
-from mergefall_baselines.tetris.memory import COUNTS, HELD, IDS
+from mergefall_baselines.tetris.player import COUNTS, HELD, IDS
 
 
 def piece_of(name: Any) -> int:

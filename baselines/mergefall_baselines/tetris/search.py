@@ -19,9 +19,8 @@ from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.memory import DISTRIBUTIONS, IDS, drawn_by
-from mergefall_baselines.tetris.player import FORM
-from mergefall_baselines.tetris.search_kernels import SearchKind, search_kernel
+from mergefall_baselines.tetris.player import DISTRIBUTIONS, FORM, IDS, drawn_by
+from mergefall_baselines.tetris.search_kernels import search_kernel
 
 U = np.uint64
 MOST_MOVES = 16  # own moves that a search looks ahead at most
@@ -69,7 +68,7 @@ class Expectimax(KernelPlayer):
     rewards = False
     clears = True  # whether full rows are cleared within the search; without, pieces drop and none may rest too high
     only_known = False  # whether the search ends with the known pieces
-    bound: Callable[[], Kernel] | None = None  # makes the bound of its `SearchKind`
+    bound: Callable[[], Kernel] | None = None  # makes the bound of its kernel
 
     def __init__(
         self,
@@ -99,7 +98,7 @@ class Expectimax(KernelPlayer):
                 raise ValueError(f"placements is 'reachable'; {self.name} drops and slides")
             way = replace(way, placements="drop", overflow="strict")
         bound = self.bound() if self.bound else None
-        kernel = search_kernel(SearchKind(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound))
+        kernel = search_kernel(self.heuristic.recipe, way.slides, way.reachable, self.clears, bound)
         self.heuristic.check_size(way.rows, way.cols)
         known, cols, weights = 1 + way.preview, way.cols, self.heuristic.weight_vector()
         depth = min(self.depth, known) if self.only_known else self.depth
@@ -124,7 +123,7 @@ class Expectimax(KernelPlayer):
             placements=np.zeros((levels, way.n_actions), np.int64),
             keys=np.zeros((levels, way.n_actions)),  # by which placements are ordered
             scratch=np.zeros(cols, np.uint64),
-            chances=np.zeros(IDS),  # see `memory.py`
+            chances=np.zeros(IDS),  # see `player.py`
         )
         return kernel, (context, exact)
 
@@ -168,7 +167,7 @@ def two_tetrad(heuristic: Any = TUNED, depth: int = 2, **rules: Any) -> Expectim
 
 @cache
 def bound_kernel() -> Kernel:
-    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a `SearchKind` for `open-enclosed`.
+    """A kernel (columns, moves, rows, weights) -> float64, the `bound` of a search by `open-enclosed`.
 
     It bounds the value of the board after `moves` more placements, if nothing is cleared:
 

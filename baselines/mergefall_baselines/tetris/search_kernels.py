@@ -14,7 +14,7 @@ placements. Each level has its own board, memo and lists.
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from mergefall.interrupt import stopped
@@ -28,7 +28,7 @@ from mergefall.typing import Kernel
 from mergefall.words import popcount
 
 from mergefall_baselines.tetris.greedy import best_kernel
-from mergefall_baselines.tetris.memory import IDS, bag_after, chances_of
+from mergefall_baselines.tetris.player import IDS, bag_after, chances_of
 
 U = np.uint64
 SLACK = 1e-6  # a bound prunes only if it falls short by this much: above rounding errors, below any real difference
@@ -42,7 +42,7 @@ class Node(NamedTuple):
     queue: np.uint64  # ids of the known pieces, 4 bits each, the next one lowest
     known: int  # how many pieces the queue holds
     left: int  # own moves still to come
-    bag: int  # see `memory.py`
+    bag: int  # see `player.py`
 
 
 @kernel
@@ -64,23 +64,9 @@ def node_after(node, id, c):
     return Node(node.level + 1, node.queue >> U(4), max(node.known - 1, 0), node.left - 1, bag)
 
 
-class SearchKind(NamedTuple):
-    """The facts about a search that its kernels are compiled for."""
-
-    recipe: Recipe  # the heuristic's; its weights are data
-    slides: bool  # whether placements slide
-    reachable: bool  # whether they are the reachable ones
-    clears: bool  # False leaves full rows on the boards of the search; the rules' overflow is then strict
-    # None, or a kernel (columns, moves, rows, weights) -> float64. No board reached from `columns` in that many more
-    # placements has a higher value than it returns, so the search skips placements that cannot matter.
-    bound: Kernel
-
-
-def _placement_kernels(shape: SearchKind, heuristic: Kernels) -> tuple[Kernel, Kernel, Kernel]:
+def _placement_kernels(heuristic: Kernels, best: Kernel, list_all: Kernel, clears: bool, bound: Kernel) -> Any:
     """(play, leaf_value, listed), the kernels for placements on a level's board; the last two may need its memo."""
-    clears, move, leaf = shape.clears, heuristic.move, heuristic.leaf
-    best, list_all = best_kernel(leaf, shape.slides, shape.reachable), lister(shape.slides, shape.reachable)
-    bound, bounded = shape.bound, shape.bound is not None
+    move, leaf, bounded = heuristic.move, heuristic.leaf, bound is not None
 
     @kernel
     def play(level, piece, placement, c):
@@ -135,9 +121,7 @@ def _placement_kernels(shape: SearchKind, heuristic: Kernels) -> tuple[Kernel, K
     return play, leaf_value, listed
 
 
-def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, leaf_value: Kernel, listed: Kernel) -> Kernel:
-    bounded = shape.bound is not None
-
+def _node_kernel(bounded: bool, prepare: Kernel, play: Kernel, leaf_value: Kernel, listed: Kernel) -> Kernel:
     @kernel
     def node(at, upper, alpha, c):
         """Search a node.
@@ -185,16 +169,23 @@ def _node_kernel(shape: SearchKind, prepare: Kernel, play: Kernel, leaf_value: K
 
 
 @cache
-def search_kernel(shape: SearchKind) -> Kernel:
+def search_kernel(recipe: Recipe, slides: bool, reachable: bool, clears: bool, bound: Kernel) -> Kernel:
     """The decision kernel of a search, see `player.py`; its settings are (the memory of a search, exact).
+
+    Args:
+        recipe: the heuristic's; its weights are data.
+        slides, reachable: whether placements slide, and whether they are the reachable ones.
+        clears: False leaves full rows on the boards of the search; the rules' overflow is then strict.
+        bound: None, or a kernel (columns, moves, rows, weights) -> float64. No board reached from `columns` in that
+            many more placements has a higher value than it returns, so the search skips placements that cannot matter.
 
     The module's docstring defines the value of a root placement. Ties go to the lowest action. If all values are -inf,
     it chooses the first legal action. Unless `exact`, only the best value is exact; others may be too low.
     """
-    list_all, bounded = lister(shape.slides, shape.reachable), shape.bound is not None
-    heuristic = kernels_of(shape.recipe, shape.clears)
-    prepare, (play, leaf_value, listed) = heuristic.prepare, _placement_kernels(shape, heuristic)
-    node = _node_kernel(shape, prepare, play, leaf_value, listed)
+    heuristic, list_all = kernels_of(recipe, clears), lister(slides, reachable)
+    best_of, prepare, bounded = best_kernel(heuristic.leaf, slides, reachable), heuristic.prepare, bound is not None
+    play, leaf_value, listed = _placement_kernels(heuristic, best_of, list_all, clears, bound)
+    node = _node_kernel(bounded, prepare, play, leaf_value, listed)
 
     @kernel
     def decide(state, memory, values, settings):

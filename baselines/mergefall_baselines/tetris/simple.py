@@ -17,14 +17,7 @@ from mergefall.typing import Kernel
 from mergefall.words import below, draw
 
 from mergefall_baselines.kernel_player import KernelPlayer
-from mergefall_baselines.tetris.memory import (
-    IDS,
-    bag_after,
-    chances_of,
-    drawn_by,
-    piece_from,
-)
-from mergefall_baselines.tetris.player import FORM, STATE_FORM
+from mergefall_baselines.tetris.player import FORM, IDS, STATE_FORM, bag_after, chances_of, drawn_by, piece_from
 
 
 @kernel

@@ -15,8 +15,8 @@ from mergefall.tetris.pieces import NAMES
 from mergefall.tetris.rules import Rules as PlacementRules
 from mergefall.weighted import Terms
 from mergefall_baselines import make
-from mergefall_baselines.tetris import beam_kernels as beam
-from mergefall_baselines.tetris.memory import MEMORY
+from mergefall_baselines.tetris import beam
+from mergefall_baselines.tetris.player import MEMORY
 
 ID = "mergefall/Tetris-v0"
 MODERN = {"placements": "reachable", "hold": True, "preview": 5, "randomizer": "bag7"}

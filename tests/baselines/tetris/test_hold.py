@@ -4,7 +4,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from mergefall_baselines import make
-from mergefall_baselines.tetris.memory import COUNTS, IDS
+from mergefall_baselines.tetris.player import COUNTS, IDS
 
 TETRIS = "mergefall/Tetris-v0"
 

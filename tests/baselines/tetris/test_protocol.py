@@ -19,7 +19,7 @@ from mergefall_baselines.player import chosen_by, steps
 from mergefall_baselines.registry import player_of
 from mergefall_baselines.tetris import bot as bots
 from mergefall_baselines.tetris.bot import NAMES, ORIENTATIONS, ProtocolError, location_of, place_of
-from mergefall_baselines.tetris.memory import BAG, chances_of
+from mergefall_baselines.tetris.player import BAG, chances_of
 from mergefall_baselines.tetris.protocol import main, serve
 from mergefall_training import evaluate
 
