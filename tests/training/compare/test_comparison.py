@@ -20,7 +20,6 @@ from mergefall_training.play.records import read_records
 from mergefall_training.play.statistics import short
 from mergefall_training.play.tables import to_terminal
 from mergefall_training.play.verify import verify
-from rich.console import Console
 
 SUITE = """
 description: Two players on two small boards.
@@ -79,13 +78,13 @@ def test_every_player_plays_the_same_seeds_and_the_best_comes_first(pair):
     assert capped.rows[0].summary.capped == 1
 
 
-def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path):
+def test_a_narrow_screen_shows_whole_names_and_what_says_most(tmp_path, monkeypatch, capsys):
     text = SUITE.split("  - name: capped")[0].replace("{rows: 2, cols: 3}", "{rows: 3, cols: 4}")
     (result,), _ = run(write_suite(tmp_path, "greedy (reward)", "greedy by the score alon", text), None)
     for width in (80, 100, 120, 140):
-        screen = Console(file=io.StringIO(), width=width)
-        to_terminal(result.table(), screen)
-        printed = screen.file.getvalue()
+        monkeypatch.setattr("mergefall_training.progress.WIDTH", width)
+        to_terminal(result.table())
+        printed = capsys.readouterr().out
         lines = printed[printed.index("player") : printed.index("Below")].splitlines()
         assert max(map(len, lines)) <= width
         assert sum("greedy by the score alon" in line for line in lines) == 1
@@ -468,7 +467,7 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
             SUITE,
             "seed: 5",
             "baseline: greedy",
-            "baseline 'greedy' is no player's label; expected one of ['random', 'greedy (r",
+            "baseline is 'greedy'; expected one of 'random', 'greedy (r",
         ),
         (SUITE, "episodes: 12", "", "missing 1 required keyword-only argument: 'episodes'"),
         (SUITE, "2048/greedy,", "2048/greedy, cols: 9,", "game small, greedy (reward): cols"),
@@ -487,7 +486,7 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
         (SUITE, "player: 2048/random", "train: {algorithm: distill, seeds: 0}", "player 1: train: seeds is 0"),
         (SUITE, "games:", "games: [", "while parsing"),
         (SUITE, "games:", "games: none\nmore:", "it has no 'more'"),
-        (SERIES, "rate: [0, 0.5, 1]", "rate: []", "game 1: adversary: rates: expected at least one"),
+        (SERIES, "rate: [0, 0.5, 1]", "rate: []", "game small: adversary: rates: expected at least one"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 1, 1.0]", "all different"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 2]", "rate is 2"),
         (SERIES, "{player: 2048/minimax, depth: 1}", "7", "player is 7"),

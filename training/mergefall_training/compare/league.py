@@ -14,7 +14,7 @@ from mergefall.typing import Array, Dict
 from mergefall_training.compare.results import ContestResult, Line, Row
 from mergefall_training.play.evaluation import Evaluation
 from mergefall_training.play.statistics import Estimate, elo_ratings, percent, short, wilson
-from mergefall_training.play.tables import Cell, Table
+from mergefall_training.play.tables import Table
 
 
 @dataclass(repr=False)
@@ -75,7 +75,7 @@ class LeagueResult(ContestResult):
     def table(self) -> Table:
         """One line for each player, and where the intervals come from."""
         results = {row.label: self.results(row.label) for row in self.rows}
-        columns: dict[str, list[Cell]] = {
+        columns = {
             "player": list(results),
             "N": [str(len(won)) for won in results.values()],
             "Elo": [self.ratings[label] for label in results],
@@ -96,10 +96,10 @@ class LeagueResult(ContestResult):
     def more_tables(self) -> list[Table]:
         """What each player made of its matches against each other one: the mean result."""
         labels = [row.label for row in self.rows]
-        columns: dict[str, list[Cell]] = {"of its matches against": [*labels]}
+        columns = {"of its matches against": labels}
         for other in labels:
             won = [self.results(one, other) for one in labels]
-            columns[other] = ["" if not len(each) else percent(each.mean()) for each in won]
+            columns[other] = [percent(each.mean()) if len(each) else "" for each in won]
         return [Table("", "", columns, "Won by the player of the line; a draw is half a win.")]
 
     def content(self) -> Dict:

@@ -148,8 +148,9 @@ def _speed(result: ContestResult, axes: Axes) -> Drawn:
     for line, (marker, colour) in zip(result.lines, cycle(product(MARKERS, PALETTE))):
         games = [row.evaluation for row in line.rows]  # agents that were trained alike are one point
         together = Evaluation(games[0].header, [episode for each in games for episode in each.episodes])
-        mean = line.mean if math.isfinite(line.mean.value) else together.mean()  # a run without an end
-        estimate = result.ratings[line.label] if isinstance(result, LeagueResult) else mean
+        _, estimate, _ = result.figure(line)
+        if not math.isfinite(estimate.value):  # a run without an end
+            estimate = together.mean()
         label = f"{_named(line.label, estimate, len(games))}, N={len(together.episodes)}"
         value, low, high = _seen(estimate)
         times.append(together.ms_per_move)

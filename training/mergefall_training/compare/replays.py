@@ -109,23 +109,17 @@ def page_rules(rules: Any) -> Dict:
 
 def _replays(section: Section, row: Row, first: list[int], values: int) -> list[Dict]:
     """The games of a player that can be watched: those of the seeds `first`, its best and its worst."""
-    header = row.evaluation.header
-    player: Player | None = None
-    if values and header.player != BY_HAND:
-        try:
-            header.check_player()
-            made = task(make(header.player, **header.options), header).player
-        except (ValueError, OSError, RecursionError, DependencyNotInstalled) as error:
-            section.problems.append(f"{row.label}: its values are missing, because {error}")
-        else:
-            player = made if isinstance(made, Player) and not getattr(made, "remembers", False) else None
+    header, player = row.evaluation.header, None
     episodes = {episode.seed: episode for episode in row.evaluation.episodes}
     worst, *_, best = sorted(episodes.values(), key=lambda episode: episode.result) * 2
     notes = dict.fromkeys(first, "") | {best.seed: "best"} | {worst.seed: "worst"}
     try:
+        if values and header.player != BY_HAND:
+            header.check_player()
+            player = task(make(header.player, **header.options), header).player
         with within(MOST_SECONDS, "to value positions"):
             return [_replay(header, episodes[seed], note, player, values) for seed, note in notes.items()]
-    except ValueError as error:
+    except (ValueError, OSError, RecursionError, DependencyNotInstalled) as error:
         section.problems.append(f"{row.label}: its values are missing, because {error}")
         return [_replay(header, episodes[seed], note, None, 0) for seed, note in notes.items()]
 
@@ -140,7 +134,7 @@ def _replay(header: Header, episode: Episode, note: str, player: Player | None, 
         "wide": bool(actions.max(initial=0) > 255),
     }
     half, n = values // 2, len(actions)
-    if player is None or not half:
+    if player is None or not half or getattr(player, "remembers", False):
         return found
     ranges = [[0, min(half, n)], [max(half, n - half), n]]
     wanted = {at for first, last in ranges for at in range(first, last)}

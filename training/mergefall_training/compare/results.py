@@ -182,7 +182,7 @@ class ContestResult:
         """One line for each player, and where the intervals come from."""
         rows, tiles, turns = self.rows, self.telling_tiles, f"{self.game.turn}s"
         of = [row.summary for row in rows]
-        columns: dict[str, Sequence[Cell]] = {
+        columns = {
             "player": [row.label for row in rows],
             "N": [str(one.episodes) for one in of],
             f"mean {self.headline}": [one.mean for one in of],
@@ -228,7 +228,7 @@ class ContestResult:
         if not any(len(line.rows) > 1 for line in lines):
             return []
         beside = columns_beside(self.baseline, [self.beside.get(line.label) for line in lines])
-        columns: dict[str, Sequence[Cell]] = {
+        columns = {
             "trained alike": [line.label for line in lines],
             "runs": [str(len(line.rows)) for line in lines],
             f"mean {self.headline}": [mean_of_runs(line.means) for line in lines],
@@ -275,13 +275,12 @@ def series_table(results: Sequence[ContestResult]) -> Table:
     rows = [row for result in results for row in result.rows]
     together = ContestResult(first.series, rows, adversary={**(first.adversary or {}), "rate": rates})
     counts = [(len(line.rows), line.rows[0].summary.episodes) for line in lines]
-    columns: dict[str, Sequence[Cell]] = {
+    means = [{line.label: line.mean for line in result.lines} for result in results]
+    columns = {
         "player": [line.label for line in lines],
         "N": [str(episodes) if runs == 1 else f"{runs}×{episodes}" for runs, episodes in counts],
+        **{f"rate {rate:g}": [of[line.label] for line in lines] for rate, of in zip(rates, means, strict=True)},
     }
-    for rate, result in zip(rates, results, strict=True):
-        means = {line.label: line.mean for line in result.lines}
-        columns[f"rate {rate:g}"] = [means[line.label] for line in lines]
     note = f"Mean {first.headline} at each rate of the adversary, below it its 95% interval: bootstrap"
     if any(runs > 1 for runs, _ in counts):
         note += ", Student's over training seeds where there are several"

@@ -130,9 +130,8 @@ class _Collected:
         unnamed = file.stem.replace("_seed_", ", seed ").replace("_", " ") if run.is_dir() else header.title
         label = printable(entry.get("label", unnamed))
         opponent = kwargs.pop("opponent", None) if "matches" in suite else None  # of a league
-        place = header if opponent is None else replace(header, env_kwargs=kwargs)
         name = file.parent.name if suite["players"] or contest.parts else ""
-        section = self._section(name, contest.as_posix(), place, suite)
+        section = self._section(name, contest.as_posix(), replace(header, env_kwargs=kwargs), suite)
         if opponent is None:
             label = _free_label(label, file.name, section.verdicts)
         section.verdicts.setdefault(label, []).extend(verdicts)
@@ -176,8 +175,7 @@ def _suite_entry(folder: Path) -> Dict:
 
 def _entry_of(header: Header, suite: Dict) -> Dict:
     """What a suite's results say about a player; nothing without such results."""
-    found = (one for one in suite["players"] if same_player(one["player"], one["options"], header))
-    return next(found, {})
+    return next((one for one in suite["players"] if same_player(one["player"], one["options"], header)), {})
 
 
 def _free_label(label: str, source: str, taken: Container[str]) -> str:

@@ -61,11 +61,10 @@ class Training:
         """The configuration of a run."""
         rules = contest.match.env_kwargs
         board = {name: rules[name] for name in game_of(contest.env_id).arguments("spaces")}
-        kwargs = board | contest.env_kwargs | self.env_kwargs
         return configure(
             self.algorithm,
             contest.env_id,
-            env_kwargs=kwargs,
+            env_kwargs=board | contest.env_kwargs | self.env_kwargs,
             max_episode_steps=self.max_episode_steps,
             changed=self.hyperparameters,
             timesteps=self.timesteps,
@@ -154,14 +153,12 @@ def load_suite(name_or_path: FilePath) -> Suite:
     >>> load_suite("quick").contests[0].env_id
     'mergefall/Game2048-v0'
     """
-    path = FOLDER / f"{name_or_path}.yaml" if str(name_or_path) in suite_names() else Path(name_or_path)
+    name, names = str(name_or_path), suite_names()
+    path = FOLDER / f"{name}.yaml" if name in names else Path(name)
     if not path.is_file():
-        name, names = str(name_or_path), suite_names()
         raise ValueError(f"no suite {name!r}; expected one of {', '.join(names)}, or a YAML file{near(name, names)}")
     with in_place(f"suite {path}"):
-        content = read_yaml(path)
-        with in_place("the suite"):
-            file = made(_File, content)
+        file = made(_File, read_yaml(path))
         contests = tuple(one for contest in in_places("game", _contest, file.games) for one in _variants(contest))
         _check_different([contest.name for contest in contests], "games, presets and rates")
         for contest in contests:
@@ -186,24 +183,20 @@ def _contest(content: Any) -> Contest:
     if not isinstance(content, Mapping) or "env" not in content:
         raise ValueError(f"it is {content!r}; expected a mapping with 'env', the id of an environment")
     known("it", content, ("name", "env", *(one.name for one in fields(Contest) if one.name not in ("name", "env_id"))))
-    given = {"env_id" if name == "env" else name: value for name, value in content.items()}
+    given = dict(content)
+    given["env_id"] = given.pop("env")
     if isinstance(adversary := given.get("adversary"), Mapping):
         with in_place("adversary"):
             given["adversary"] = arguments(adversary)
     contest = made(Contest, given)
     players = in_places("player", lambda entry: _contestant(entry, contest.episodes), contest.players)
     _check_different([player.file_name.lower() for player in players], "labels")
-    labels = [player.label for player in players]
-    if contest.baseline not in (None, *labels):
-        raise ValueError(f"baseline {contest.baseline!r} is no player's label; expected one of {labels}")
+    if contest.baseline is not None:
+        choice("baseline", contest.baseline, [player.label for player in players])
+    contest = replace(contest, players=players)
     if contest.league:
-        _check_league(replace(contest, players=players))
-    adversary = contest.adversary
-    if adversary is not None:
-        with in_place("adversary"):
-            rates = adversary["rate"] if isinstance(adversary["rate"], list) else [adversary["rate"]]
-            _check_different([f"{number('rate', rate, 0, 1):g}" for rate in rates], "rates")
-    return replace(contest, players=players)
+        _check_league(contest)
+    return contest
 
 
 def _check_league(league: Contest) -> None:
@@ -234,20 +227,20 @@ def _contestant(content: Any, episodes: int) -> Contestant:
 
 def _variants(contest: Contest) -> Iterator[Contest]:
     """The contest with each of its presets, at each rate of its adversary."""
-    for preset in contest.presets:
+    for preset in contest.presets or [None]:
+        name = f"{contest.name}-{preset}" if preset else contest.name
         players = [
             replace(one, training=one.training and replace(one.training, preset=one.training.preset or preset))
             for one in contest.players
         ]
-        yield from _variants(replace(contest, name=f"{contest.name}-{preset}", players=players, presets=[]))
-    if contest.presets:
-        return
-    adversary, name = contest.adversary or {"rate": 1}, contest.name
-    if not isinstance(adversary["rate"], list):
-        yield contest
-        return
-    for rate in adversary["rate"]:
-        yield replace(contest, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
+        adversary, one = contest.adversary, replace(contest, name=name, players=players)
+        if adversary is None or not isinstance(adversary["rate"], list):
+            yield one
+            continue
+        with in_place(f"game {name}: adversary"):
+            _check_different([f"{number('rate', rate, 0, 1):g}" for rate in adversary["rate"]], "rates")
+        for rate in adversary["rate"]:
+            yield replace(one, name=f"{name}-rate-{rate:g}", series=name, adversary={**adversary, "rate": rate})
 
 
 def _check_different(names: list[str], what: str) -> None:

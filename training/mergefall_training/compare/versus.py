@@ -9,7 +9,7 @@ from rich.text import Text
 
 from mergefall_training.compare.results import columns_beside, setting
 from mergefall_training.play.evaluation import Evaluation, Versus
-from mergefall_training.play.tables import Cell, Table, to_terminal
+from mergefall_training.play.tables import Table, to_terminal
 from mergefall_training.progress import console
 
 
@@ -27,18 +27,18 @@ def compare_files(paths: Sequence[FilePath]) -> list[Versus]:
     first, *others = played = [Evaluation.read(path) for path in paths]
     confidence = 1 - 0.05 / len(others)
     beside = [other.versus(first, confidence=confidence) for other in others]
-    columns: dict[str, Sequence[Cell]] = {
+    note = (
+        "More: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
+        f"{first.headline} on a seed. On the seeds of both, below each its {100 * confidence:.4g}% interval; all "
+        "comparisons hold together with 95% (Bonferroni)."
+    )
+    columns = {
         "player": [one.header.title for one in played],
         "N": [str(len(one.episodes)) for one in played],
         f"mean {first.headline}": [one.mean() for one in played],
         "seeds of both": ["", *(str(versus.games) for versus in beside)],
         **columns_beside("the first", [None, *beside]),
     }
-    note = (
-        "More: this player's mean minus the first one's; ratio: divided by it; chance: that this player has more "
-        f"{first.headline} on a seed. On the seeds of both, below each its {100 * confidence:.4g}% interval; all "
-        "comparisons hold together with 95% (Bonferroni)."
-    )
     to_terminal(Table("", setting(first), columns, note))
     for other, versus in zip(others, beside, strict=True):
         console().print(Text(verdict(other.header.title, first.header.title, versus)), soft_wrap=True)
