@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -15,7 +16,8 @@ from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeVar
 
-import tyro
+from tyro.conf import OmitArgPrefixes, OmitSubcommandPrefixes, Positional, UseAppendAction, arg
+from tyro.extras import subcommand_cli_from_dict
 
 from mergefall_training.manual import envs, heuristics, players, suites, training_page
 from mergefall_training.tune.climbing import Climb
@@ -28,13 +30,13 @@ if TYPE_CHECKING:
     from mergefall_training.play.match import Match
 
 T = TypeVar("T")
-Pairs = tyro.conf.UseAppendAction[tuple[str, ...]]
-PlayerName = Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="PLAYER")]
-EnvOption = Annotated[Pairs, tyro.conf.arg(help="Argument of the environment, NAME=VALUE in YAML; may be repeated.")]
-Option = Annotated[Pairs, tyro.conf.arg(help="Option of the player, NAME=VALUE in YAML; may be repeated.")]
-Workers = Annotated[int | None, tyro.conf.arg(help="Processes that play side by side; default: one per core.")]
+Pairs = UseAppendAction[tuple[str, ...]]
+PlayerName = Annotated[str, Positional, arg(metavar="PLAYER")]
+EnvOption = Annotated[Pairs, arg(help="Argument of the environment, NAME=VALUE in YAML; may be repeated.")]
+Option = Annotated[Pairs, arg(help="Option of the player, NAME=VALUE in YAML; may be repeated.")]
+Workers = Annotated[int | None, arg(help="Processes that play side by side; default: one per core.")]
 PLACES = "Where the games run: on this machine, or on a Ray cluster (at RAY_ADDRESS; default: one started here)."
-Executor = Annotated[Literal["processes", "ray"], tyro.conf.arg(help=PLACES)]
+Executor = Annotated[Literal["processes", "ray"], arg(help=PLACES)]
 
 GAME2048 = "mergefall/Game2048-v0"
 SHOWN = 5  # actions that `advise` names
@@ -88,18 +90,18 @@ class WithPlayer(InEnvironment):
         """Where the player plays."""
         from mergefall_training.play.match import Match
 
-        caps = {"max_episode_steps": self.max_episode_steps, "max_pieces": self.max_pieces}
-        return Match.read(*self.environment(), adversary=parse_options(adversary) or None, **caps)
+        against = parse_options(adversary) or None
+        return Match.read(*self.environment(), self.max_episode_steps, against, self.max_pieces)
 
 
-Where = Annotated[InEnvironment, tyro.conf.arg(name="")]
-Who = Annotated[WithPlayer, tyro.conf.arg(name="")]
+Where = Annotated[InEnvironment, arg(name="")]
+Who = Annotated[WithPlayer, arg(name="")]
 
 # -- games ------------------------------------------------------------------------------------------------------------
 
 
 def play(
-    env: Annotated[str, tyro.conf.Positional] = GAME2048,
+    env: Annotated[str, Positional] = GAME2048,
     env_option: EnvOption = (),
     seed: int | None = None,
     adviser: str | None = None,
@@ -171,7 +173,7 @@ def watch(
 def advise(
     player: PlayerName,
     where: Where,
-    positions: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="POSITION")] = (),
+    positions: Annotated[tuple[str, ...], Positional, arg(metavar="POSITION")] = (),
     option: Option = (),
     json: bool = False,
 ) -> None:
@@ -246,7 +248,7 @@ def evaluate(
 
 
 def compare(
-    suite: Annotated[tuple[str, ...], tyro.conf.Positional, tyro.conf.arg(metavar="SUITE")] = ("quick",),
+    suite: Annotated[tuple[str, ...], Positional, arg(metavar="SUITE")] = ("quick",),
     out: Path | None = None,
     game: Pairs = (),
     workers: Workers = None,
@@ -282,7 +284,7 @@ def compare(
 
 
 def report(
-    paths: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
+    paths: Annotated[tuple[Path, ...], Positional, arg(metavar="RUN")],
     out: Path = Path("report.html"),
     replays: int = 2,
     values: int = 400,
@@ -306,7 +308,7 @@ def report(
     say(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB)")
 
 
-def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]) -> None:
+def verify(files: Annotated[tuple[Path, ...], Positional, arg(metavar="FILE")]) -> None:
     """Play the games of files again that `evaluate` or `compare` wrote, and say which records hold.
 
     Exits with status 1 if one does not.
@@ -338,7 +340,7 @@ def verify(files: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.ar
 
 
 def train(
-    algorithm: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ALGORITHM")],
+    algorithm: Annotated[str, Positional, arg(metavar="ALGORITHM")],
     where: Where,
     preset: str | None = None,
     set: Pairs = (),
@@ -445,9 +447,9 @@ def demonstrate(
 
 
 def tune(
-    what: Annotated[Literal["weights"], tyro.conf.Positional],
+    what: Annotated[Literal["weights"], Positional],
     who: Who,
-    climb: Annotated[Climb, tyro.conf.arg(name="")],
+    climb: Annotated[Climb, arg(name="")],
     by: str | None = None,
     weight: Pairs = (),
     workers: int = 1,
@@ -472,8 +474,8 @@ def tune(
 
 
 def export(
-    run_folder: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")],
-    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")],
+    run_folder: Annotated[str, Positional, arg(metavar="RUN")],
+    file: Annotated[Path, Positional, arg(metavar="FILE")],
     model: Literal["best", "last"] = "best",
     bits: int = 10,
     entries: int | None = None,
@@ -508,7 +510,7 @@ def export(
 
 
 def bench_text(
-    function: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="MODULE:FUNCTION")],
+    function: Annotated[str, Positional, arg(metavar="MODULE:FUNCTION")],
     env: str = GAME2048,
     env_option: EnvOption = (),
     puzzles: int = 200,
@@ -544,7 +546,7 @@ def bench_text(
         parse_options(env_option),
         count=puzzles,
         batch=batch,
-        judge=None if judge is None else parsed("judge", judge),
+        judge=judge and parsed("judge", judge),
         seed=seed,
         references=[parsed("reference", player) for player in reference] or None,
         out=out,
@@ -597,20 +599,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def parse(arguments: Sequence[str]) -> partial[Any]:
     """The function of a command line, with its arguments."""
-    if list(arguments) == ["--version"]:
-        from mergefall import __version__
+    match list(arguments):
+        case ["--version"]:
+            from mergefall import __version__
 
-        return partial(str, f"mergefall {__version__}")
-    if arguments[:1] == ["train"] and arguments[2:3] in (["-h"], ["--help"]) and not arguments[1].startswith("-"):
-        return partial(training_page, arguments[1])
-    return tyro.extras.subcommand_cli_from_dict(
+            return partial(str, f"mergefall {__version__}")
+        case ["train", algorithm, "-h" | "--help", *_] if not algorithm.startswith("-"):
+            return partial(training_page, algorithm)
+    return subcommand_cli_from_dict(
         {name: _held(function) for name, function in COMMANDS.items()},
         args=arguments or ["--help"],
         prog="mergefall",
         description="2048 and Tetris: play, watch, advise, compare, verify, report, train, tune. "
         "A player's own options are set by --option NAME=VALUE, an environment's by --env-option, hyper-parameters by "
         "--set. `mergefall --version` prints the version.",
-        config=(tyro.conf.OmitArgPrefixes, tyro.conf.OmitSubcommandPrefixes),
+        config=(OmitArgPrefixes, OmitSubcommandPrefixes),
     )
 
 
@@ -632,15 +635,10 @@ def _writer(figure: str | None) -> Callable[[Sequence[Any]], None]:
         return lambda results: None
     from mergefall_training.compare.figures import figure_file, write_figures
 
-    file, kept, words = figure_file(figure), ["mergefall"], iter(_typed)
-    for word in words:  # the command line, without options that change no figure
-        if word.partition("=")[0] not in ("--figure", "--out", "--workers", "--executor"):
-            kept.append(word)
-        elif "=" not in word:
-            next(words)
-    return lambda results: say(
-        f"written to {file}: {', '.join(write_figures(file, figure, results, shlex.join(kept)))}"
-    )
+    # The command line, without options that change no figure.
+    unsaid = r" --(figure|out|workers|executor)[ =]('[^']*'|\S+)"
+    file, command = figure_file(figure), re.sub(unsaid, "", shlex.join(["mergefall", *_typed]))
+    return lambda results: say(f"written to {file}: {', '.join(write_figures(file, figure, results, command))}")
 
 
 # -- arguments --------------------------------------------------------------------------------------------------------

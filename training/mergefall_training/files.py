@@ -94,30 +94,26 @@ class LineFile:
             raise ValueError(f"the file holds {self.what} of another run: {'; '.join(differing)}. Choose another file.")
 
     def write(self, record: Options) -> None:
-        """Append a line and flush it. Raises ValueError if somebody has removed or replaced the file."""
+        """Append a line and flush it.
+
+        Raises ValueError if somebody has removed or replaced the file. Its content is then written anew: to the path,
+        or beside another file that has taken the path.
+        """
         self._file.write(json_text(record).encode() + b"\n")
         self._file.flush()
-        _check_there(self._file, self.path)
+        taken = self.path.exists()
+        if taken and os.path.samestat(self.path.stat(), os.fstat(self._file.fileno())):
+            return
+        kept = self.path.with_name(f"{self.path.stem}.kept{self.path.suffix}") if taken else self.path
+        self._file.seek(0)
+        write_whole(kept, self._file.read())
+        raise ValueError(f"{self.path} was removed or replaced while it was written to; its content is in {kept}")
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._file.close()
-
-
-def _check_there(file: BinaryIO, path: Path) -> None:
-    """Raises ValueError if a path no longer names the open file, because somebody removed or replaced it.
-
-    Its content is then written anew: to the path, or beside another file that has taken the path.
-    """
-    taken = path.exists()
-    if taken and os.path.samestat(path.stat(), os.fstat(file.fileno())):
-        return
-    kept = path.with_name(f"{path.stem}.kept{path.suffix}") if taken else path
-    file.seek(0)
-    write_whole(kept, file.read())
-    raise ValueError(f"{path} was removed or replaced while it was written to; its content is in {kept}")
 
 
 def check_folder(path: Path) -> None:

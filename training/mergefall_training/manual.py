@@ -12,11 +12,11 @@ import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-import tyro
+from tyro.conf import Positional, arg
 
 WIDEST = 120
 INDENT = "    "
-Name = Annotated[str | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NAME]")]
+Name = Annotated[str | None, Positional, arg(metavar="[NAME]")]
 
 
 # -- pages ------------------------------------------------------------------------------------------------------------

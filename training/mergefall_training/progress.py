@@ -55,9 +55,16 @@ def progress_bar(
     """
     screen = console(stderr=True)
     if screen.is_terminal or (screen.is_jupyter and find_spec("ipywidgets") is not None):  # else rich would warn
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), MofNCompleteColumn())
-        columns += (TextColumn("{task.fields[note]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=screen, disable=not enabled) as bar:
+        with Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=screen,
+            disable=not enabled,
+        ) as bar:
             row = bar.add_task(title, total=total, note=note)
             yield lambda completed, note: bar.update(row, completed=completed, note=note)
         return
