@@ -29,7 +29,7 @@ def choices_of(player: Player, observation: Observation, mask: Array, rules: Any
     Raises ValueError for a player that only chooses actions.
     """
     values, names = player.values(observation), action_names(rules)
-    choices = [Choice(action, names[action], float(values[action])) for action in np.flatnonzero(mask).tolist()]
+    choices = (Choice(action, names[action], float(values[action])) for action in np.flatnonzero(mask).tolist())
     return sorted(choices, key=lambda choice: -choice.value)
 
 

@@ -68,7 +68,7 @@ class Match:
         given = dict(env_kwargs or {})
         against = None if adversary is None else arguments(adversary)
         asked = cls(env_id=env_id, max_episode_steps=max_episode_steps, adversary=against, max_pieces=max_pieces)
-        env: Any = environment(env_id, given, max_episode_steps=asked.max_episode_steps)
+        env = environment(env_id, given, max_episode_steps=asked.max_episode_steps)
         asked.around(env).close()  # raises what games would raise
         parameters = inspect.signature(type(env.unwrapped)).parameters.values()
         values = {p.name: p.default for p in parameters if p.default is not p.empty} | env.spec.kwargs | given
@@ -135,7 +135,7 @@ def _cut(env: Any, pieces: int) -> Any:
     return env
 
 
-def environment(env_id: str, kwargs: Options, **options: Any) -> gym.Env[Any, Any]:
+def environment(env_id: str, kwargs: Options, **options: Any) -> Any:
     """``gym.make`` with Gymnasium's `options`; raises ValueError for bad `kwargs`, also for those of no JSON type."""
     for name, value in kwargs.items():
         try:

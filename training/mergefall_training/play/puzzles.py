@@ -51,13 +51,11 @@ def move_rewards(values: ArrayLike) -> Floats:
     values = np.asarray(values, dtype=np.float64)
     counts = np.isfinite(values)
     best = values.max(axis=-1, keepdims=True)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", divide="ignore"):
         values = np.where(counts & (values >= best - EQUAL * np.abs(best)), best, values)
-    worst = np.where(counts, values, np.inf).min(axis=-1, keepdims=True)
-    spread = np.where(np.isfinite(best) & (best > worst), best - worst, 1.0)
-    flat = np.where(best > worst, 0.0, 1.0)  # where all are equally good
-    with np.errstate(invalid="ignore"):
-        return np.where(counts, (values - worst) / spread + flat, 0.0)
+        worst = np.where(counts, values, np.inf).min(axis=-1, keepdims=True)
+        rewards = np.where(best > worst, (values - worst) / (best - worst), 1.0)  # 1 where all are equally good
+    return np.where(counts, rewards, 0.0)
 
 
 @dataclass(frozen=True)
@@ -194,8 +192,8 @@ def split_of(observation: Observation, rules: Any) -> str:
 
     A digest of the canonical position decides (`mergefall.text.canonical`), so no seed and no player changes it.
     """
-    digest = hashlib.sha256(canonical(observation, rules).encode()).digest()
-    return "test" if digest[0] % TEST_SHARE == 0 else "train"
+    first = hashlib.sha256(canonical(observation, rules).encode()).digest()[0]
+    return "train" if first % TEST_SHARE else "test"
 
 
 def reward(puzzle: Puzzle, answer: str) -> float:
@@ -211,5 +209,4 @@ def judged(puzzle: Puzzle, answer: str) -> tuple[Verdict, float]:
 
 def rules_of(puzzle: Puzzle) -> Any:
     """The rules of a puzzle's environment (`env.unwrapped.rules`)."""
-    env: Any = environment(puzzle.env_id, puzzle.env_kwargs)
-    return env.unwrapped.rules
+    return environment(puzzle.env_id, puzzle.env_kwargs).unwrapped.rules

@@ -159,11 +159,9 @@ class Header(Match):
 def header_from(record: Options) -> Header:
     """The header in the first line of a file. Raises ValueError for anything else."""
     content = dict(record)
-    form, version = content.pop("format", None), content.pop("version", None)
-    if form != FORMAT:
-        raise ValueError(f"format is {form!r}; expected {FORMAT!r}")
-    if version != VERSION:
-        raise ValueError(f"format version is {version!r}; this release reads {VERSION}")
+    kind = content.pop("format", None), content.pop("version", None)
+    if kind != (FORMAT, VERSION):
+        raise ValueError(f"format and version are {kind}; expected {(FORMAT, VERSION)}")
     return made(Header, content)
 
 

@@ -367,22 +367,12 @@ def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Estimate:
     >>> print(poisson_mean(10))
     10.0 [4.80, 18.4]
     """
-    tail = _tail(confidence)
 
     def chance(mean: float) -> float:
         return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
 
-    def at_most(mean: float) -> float:
-        return _series(chance(mean), (i / mean for i in range(count, 0, -1)))
-
-    def at_least(mean: float) -> float:
-        return _series(chance(mean), (mean / i for i in itertools.count(count + 1)))
-
-    beyond = count + 1.0
-    while at_most(beyond) > tail:
-        beyond *= 2
-    low = _crossing(lambda mean: at_least(mean) > tail, 0, count) if count else 0.0
-    return Estimate(float(count), low, _crossing(lambda mean: at_most(mean) < tail, count, beyond))
+    beyond = 2 * count - 4 * math.log(_tail(confidence))  # by Chernoff's bound
+    return Estimate(*_exact(count, float(count), beyond, chance, lambda i, mean: mean / i, confidence))
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Share:
@@ -391,21 +381,41 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDEN
     >>> print(clopper_pearson(0, 10))
     0% [0%, 31%]
     """
-    tail, k, n = _tail(confidence), successes, trials
+    k, n = successes, trials
     ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
 
     def chance(rate: float) -> float:
         return math.exp(ways + k * math.log(rate) + (n - k) * math.log1p(-rate))
 
-    def at_most(rate: float) -> float:
-        return _series(chance(rate), (i / (n - i + 1) * (1 - rate) / rate for i in range(k, 0, -1)))
+    return Share(*_exact(k, k / n, 1.0, chance, lambda i, rate: (n - i + 1) / i * rate / (1 - rate), confidence))
 
-    def at_least(rate: float) -> float:
-        return _series(chance(rate), ((n - i) / (i + 1) * rate / (1 - rate) for i in range(k, n)))
 
-    low = _crossing(lambda rate: at_least(rate) > tail, 0, k / n) if k else 0.0
-    high = _crossing(lambda rate: at_most(rate) < tail, k / n, 1) if k < n else 1.0
-    return Share(k / n, low, high)
+def _exact(
+    count: int,
+    value: float,
+    beyond: float,
+    chance: Callable[[float], float],
+    growth: Callable[[int, float], float],
+    confidence: float,
+) -> tuple[float, float, float]:
+    """An estimate with its exact interval: between parameters at which so many, or so few, are just likely enough.
+
+    Args:
+        count: of what was observed.
+        value: the estimate of the parameter, which may be from 0 to `beyond`.
+        chance: of the count at a parameter.
+        growth: the chance of a count divided by that of the count below, at a parameter.
+    """
+    tail = _tail(confidence)
+
+    def at_most(parameter: float) -> float:
+        return _series(chance(parameter), (1 / growth(i, parameter) for i in range(count, 0, -1)))
+
+    def at_least(parameter: float) -> float:
+        return _series(chance(parameter), (growth(i, parameter) for i in itertools.count(count + 1)))
+
+    low = _crossing(lambda parameter: at_least(parameter) > tail, 0.0, value)
+    return value, low, _crossing(lambda parameter: at_most(parameter) < tail, value, beyond)
 
 
 def _series(term: float, factors: Iterable[float]) -> float:

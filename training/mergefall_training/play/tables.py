@@ -34,9 +34,9 @@ class Table:
     spare: tuple[str, ...] = ()
 
 
-def to_terminal(table: Table, screen: Console | None = None) -> None:
-    """Print a table, each estimate above its interval; by default on standard output."""
-    screen = screen or console()
+def to_terminal(table: Table) -> None:
+    """Print a table on standard output, each estimate above its interval."""
+    screen = console()
     if table.title or table.about:
         about = f": {table.about}" if table.title and table.about else table.about
         screen.print(Text.assemble((table.title, "bold"), about), soft_wrap=True)

@@ -160,5 +160,5 @@ def _random(tests: Sequence[Puzzle]) -> dict[str, Cell]:
 
 def _cells(name: str, rewards: Sequence[float], best: float, kinds: Counter[str]) -> dict[str, Cell]:
     n = len(rewards)
-    cells: dict[str, Cell] = {"player": name, "mean reward": bootstrap(np.mean, rewards), "best move": wilson(best, n)}
+    cells = {"player": name, "mean reward": bootstrap(np.mean, rewards), "best move": wilson(best, n)}
     return cells | {kind: percent(kinds[kind] / n) for kind in KINDS}

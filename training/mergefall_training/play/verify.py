@@ -62,8 +62,7 @@ def verify_file(path: FilePath, progress: bool = True) -> tuple[Header, list[Ver
     header, records = read_header(path)
     with in_place(f"{path}, line 1"):
         game_of(header.env_id)
-        unshaped: Dict = header.said() | {"env_kwargs": header.game_kwargs}
-        Match.read(**unshaped)
+        Match.read(**{**header.said(), "env_kwargs": header.game_kwargs})
     highest = int(header.make().action_space.n) - 1
     verdicts: list[Verdict] = []
     games: list[tuple[int, Episode]] = []
@@ -113,21 +112,17 @@ def _verdicts(header: Header, games: list[tuple[int, Episode]]) -> Iterator[Verd
     going = np.ones(len(games), np.bool_)
     for length, step in enumerate(steps(envs, [episode.seed for _, episode in games], recorded(table))):
         over = step.terminated | step.truncated
-        for i in np.flatnonzero(going & (over | (length == counts))):
+        ending = going & (over | (length == counts))
+        going &= ~ending
+        for i in np.flatnonzero(ending):
             line, episode = games[i]
             figures = {name: int(step.info[name][i]) for name in episode.game.figures}
             again = replace(episode, length=length, terminated=bool(step.terminated[i]), **figures)
-            yield _verdict(line, episode, again, bool(over[i]))
-        going &= ~(over | (length == counts))
-
-
-def _verdict(line: int, episode: Episode, again: Episode, over: bool) -> Verdict:
-    """The verdict on a record whose game, played `again`, has come to an end, or to its last recorded action."""
-    if not over and again.length == RECORDED < episode.length:
-        return Verdict(line, episode.seed, "", episode, proven=again)
-    if not over:
-        return Verdict(line, episode.seed, f"its game goes on after its {again.length} actions", episode)
-    names = [*episode.game.figures, "length", "terminated"]
-    differing = [name for name in names if getattr(episode, name) != getattr(again, name)]
-    problems = (f"{name} is {getattr(episode, name)}, played again {getattr(again, name)}" for name in differing)
-    return Verdict(line, episode.seed, "; ".join(problems), episode)
+            pairs = ((name, value, getattr(episode, name)) for name, value in vars(again).items())
+            problem = "; ".join(
+                f"{name} is {theirs}, played again {ours}" for name, ours, theirs in pairs if ours != theirs
+            )
+            proven = again if length == RECORDED < episode.length and not over[i] else None
+            if not over[i]:
+                problem = "" if proven else f"its game goes on after its {length} actions"
+            yield Verdict(line, episode.seed, problem, episode, proven)

@@ -14,7 +14,7 @@ import select
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
@@ -116,10 +116,10 @@ def _posix_keys(timeout: float | None) -> list[str]:
     if not select.select([keyboard], [], [], timeout)[0]:
         return []
     pressed = os.read(keyboard, 64).decode(errors="ignore")
-    arrows = dict(zip("ABCD", ARROWS, strict=True))
     # Other sequences are keys such as F2.
     found = re.findall(r"\x1b[\[O]([A-D])|\x1b\[[0-9;?]*[@-~]|\x1bO.|([^\x1b])", pressed)
-    return [arrows.get(arrow) or _name(key) for arrow, key in found if arrow or key] if pressed else ["q"]
+    keys = [ARROWS["ABCD".index(arrow)] if arrow else _name(key) for arrow, key in found if arrow or key]
+    return keys if pressed else ["q"]
 
 
 def _windows_keys(timeout: float | None) -> list[str]:
@@ -136,7 +136,7 @@ def _windows_keys(timeout: float | None) -> list[str]:
 
 
 def _name(key: str) -> str:
-    return {" ": "space", "\n": "space", "\r": "space"}.get(key, key.lower())
+    return "space" if key in " \n\r" else key.lower()
 
 
 class Window(Terminal):
@@ -154,8 +154,7 @@ class Window(Terminal):
         super().show([], lines)
 
     def read(self, timeout: float | None = None) -> list[str]:
-        closed = draw.pygame().event.get(draw.pygame().QUIT)
-        return ["q"] if closed else super().read(timeout)
+        return ["q"] if draw.pygame().event.get(draw.pygame().QUIT) else super().read(timeout)
 
 
 # -- watching ----------------------------------------------------------------------------------------------------------
@@ -189,10 +188,10 @@ class Show:
             raise ValueError(f"{path} has no game from seed {seed}; it has {len(episodes)} games{seeds}")
         return cls(header, record.seed, recorded(actions_of(record.actions, record.length).tolist()))
 
-    def status(self, info: Options) -> str:
-        """Title, seed and figures in one line."""
+    def status(self, info: Options, moves: int) -> str:
+        """Title, seed, figures, and the number of moves so far in one line."""
         figures = figures_of(game_of(self.header.env_id), info)
-        return f"{self.header.title}, seed {self.seed}: {figures}, moves {info['moves']}"
+        return f"{self.header.title}, seed {self.seed}: {figures}, moves {moves}"
 
 
 def figures_of(game: type[GameRules], info: Options) -> str:
@@ -200,16 +199,14 @@ def figures_of(game: type[GameRules], info: Options) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {info[name]}" for name in game.figures)
 
 
-def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[Dict]]:
-    """Play games side by side; yields all infos at the start and after each move, until all games are over.
-
-    Each info has the number of `moves` so far.
-    """
-    infos: list[Dict] = [{} for _ in shows]
+def together(shows: Sequence[Show], envs: Sequence[gym.Env[Any, Any]]) -> Iterator[list[str]]:
+    """Play games side by side; yields the status of each at the start and after each move, until all games are over."""
+    status = [""] * len(shows)
     games = (steps(env, show.seed, show.choose) for show, env in zip(shows, envs, strict=True))
-    for moves, step in enumerate(zip_longest(*games)):
-        infos = [one.info | {"moves": moves} if one else info for one, info in zip(step, infos, strict=True)]
-        yield infos
+    for moves, now in enumerate(zip_longest(*games)):
+        all_three = zip(shows, now, status, strict=True)
+        status = [show.status(step.info, moves) if step else last for show, step, last in all_three]
+        yield status
 
 
 def watch(shows: Sequence[Show], screen: Terminal, fps: float | None) -> None:
@@ -220,8 +217,7 @@ def watch(shows: Sequence[Show], screen: Terminal, fps: float | None) -> None:
     envs = [show.header.make(render_mode=screen.render_mode) for show in shows]
     pace, status = _pace(screen, fps or envs[0].metadata["render_fps"]), []
     with screen:
-        for infos in together(shows, envs):
-            status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
+        for status in together(shows, envs):
             screen.show([env.render() for env in envs], [*status, WATCHING] if screen.interactive else [])
             if not next(pace):
                 return
@@ -253,7 +249,7 @@ def film(shows: Sequence[Show], path: Path, fps: float | None) -> None:
     if path.suffix not in (".mp4", ".gif"):
         raise ValueError(f"{path}: expected a file name that ends in .mp4 or .gif")
     imageio: Any = import_extra("imageio.v2")
-    envs, infos = [show.header.make(render_mode="rgb_array") for show in shows], []
+    envs, status = [show.header.make(render_mode="rgb_array") for show in shows], []
     rate: float = fps or envs[0].metadata["render_fps"]
     # libx264 needs even sizes; by default imageio scales to multiples of 16.
     style = {"fps": rate, "macro_block_size": 2} if path.suffix == ".mp4" else {"duration": 1000 / rate, "loop": 0}
@@ -261,27 +257,25 @@ def film(shows: Sequence[Show], path: Path, fps: float | None) -> None:
     with TemporaryDirectory(dir=path.parent) as folder:
         film = Path(folder, path.name)
         with imageio.get_writer(film, **style) as writer, progress_bar(f"{path.name}: pictures", None) as done:
-            for infos in together(shows, envs):
-                pictures: list[Any] = [env.render() for env in envs]
-                writer.append_data(side_by_side(pictures))
-                done(1 + max(info["moves"] for info in infos), "")
+            for pictures, status in enumerate(together(shows, envs), start=1):  # noqa: B007
+                writer.append_data(side_by_side([env.render() for env in envs]))
+                done(pictures, "")
         film.replace(path)
-    status = [show.status(info) for show, info in zip(shows, infos, strict=True)]
     print(printable("\n".join([*status, f"written to {path}"])))
 
 
 # -- playing by hand ---------------------------------------------------------------------------------------------------
 
 BY_HAND = "by hand"  # the player's name in records
-ADVISERS: dict[str, Dict] = {  # by the game's name
-    "2048": {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 3},
-    "keys": {"player": "tetris/keys", "of": {"player": "tetris/two-tetrad", "heuristic": "bcts"}},
-}
-CONTROLS = {
-    "2048": "arrows or W A S D slide the tiles",
-    "keys": "left, right, down move the piece, up and Z turn it, space drops it, C holds it",
-}
-ADVISERS["versus"], CONTROLS["versus"] = ADVISERS["keys"], CONTROLS["keys"]
+SLIDING: tuple[Dict, str] = (
+    {"player": "2048/expectimax", "heuristic": "nneonneo", "depth": 3},
+    "arrows or W A S D slide the tiles",
+)
+PRESSING: tuple[Dict, str] = (
+    {"player": "tetris/keys", "of": {"player": "tetris/two-tetrad", "heuristic": "bcts"}},
+    "left, right, down move the piece, up and Z turn it, space drops it, C holds it",
+)
+GAMES = {"2048": SLIDING, "keys": PRESSING, "versus": PRESSING}  # who is asked for hints, and what keys do
 PLAYING = "H asks for a hint, U takes a move back, R restarts, Q quits"
 WAIT, LONGEST = 0, 0.25  # the action while time passes; seconds that are caught up
 LONGEST_ROUTE = 100  # keys of a hint
@@ -297,11 +291,11 @@ class Session:
         self.game = game_of(env_id)
         self.match = Match.read(env_id, kwargs)
         self.env: Any = self.match.make(render_mode="ansi").unwrapped
-        if self.game.name not in ADVISERS:
+        if self.game.name not in GAMES:
             there = "by hand play mergefall/TetrisKeys-v0, or as 'you' on a page of `mergefall report`"
             raise ValueError(f"{self.match.env_id} has no keys, because an action places a piece; {there}")
-        helper = player_of(adviser or ADVISERS[self.game.name], "adviser")
-        self._adviser = helper.with_rules(self.game.rules_of(self.match.env_kwargs))
+        usual, self._controls = GAMES[self.game.name]
+        self._adviser = player_of(adviser or usual, "adviser").with_rules(self.game.rules_of(self.match.env_kwargs))
         self._keys: dict[tuple[int, ...], int] = self.env.get_keys_to_action()
         self._second = self.env.metadata["render_fps"] if self.env.rules.timed else 0  # steps that pass in one
         self.begin(secrets.randbelow(SEEDS) if seed is None else seed)
@@ -393,7 +387,7 @@ class Session:
         figures += "; paused" * bool(self._second and self._passed is None and not self.step.terminated)
         advice = f"{self._adviser.name} prefers {self.hint}" if self.hint else ""
         others = "P pauses, " * bool(self._second) + PLAYING
-        return [figures + "; game over" * self.step.terminated, advice, CONTROLS[self.game.name], others]
+        return [figures + "; game over" * self.step.terminated, advice, self._controls, others]
 
     def record(self) -> Episode:
         """The finished game as the record of an episode."""
@@ -420,9 +414,8 @@ def play(
     session, screen = Session(env_id, kwargs, seed, adviser), Terminal()
     if not screen.interactive:
         raise ValueError("playing in the terminal needs a keyboard and a screen, but standard input or output is none")
-    with ExitStack() as opened:
-        header = Header(player=BY_HAND, options={}, package=__version__, **session.match.said())
-        file = opened.enter_context(RecordFile(out, header)) if out else None
+    header = Header(player=BY_HAND, options={}, package=__version__, **session.match.said())
+    with nullcontext() if out is None else RecordFile(out, header) as file, ExitStack() as opened:
         if file is not None and session.seed in file.episodes:
             raise ValueError(f"{out} holds the game from seed {session.seed} already; choose another seed")
         opened.enter_context(screen)

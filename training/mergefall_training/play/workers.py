@@ -89,9 +89,11 @@ class Task:
         if player.made_as is not None:
             player = player.made_as, {**player.options, **player.functions}
         match = self.match.said()
-        names = set(strings_in([player if isinstance(player, tuple) else (), match]))
-        known = {game.name: game.library().added() for game in games().values()}
-        heuristics = {game: {name: those[name] for name in those.keys() & names} for game, those in known.items()}
+        names = set(strings_in([player, match]))
+        heuristics = {
+            name: {one: those[one] for one in names & those.keys()}
+            for name, those in ((game.name, game.library().added()) for game in games().values())
+        }
         try:
             return cloudpickle.dumps((added(names), heuristics, player, Match(**match)))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -124,10 +126,10 @@ def task(player: Any, match: Match) -> Task:
 
     Raises ValueError for a player of other rules, or of another game.
     """
-    env = environment(match.env_id, match.env_kwargs)
-    player = player_of_model(player_of(player), env, match.env_kwargs).with_rules(match.env_kwargs)
+    kwargs = match.env_kwargs
+    player = player_of_model(player_of(player), environment(match.env_id, kwargs), kwargs).with_rules(kwargs)
     if match.adversary is None and isinstance(player, KernelPlayer):
-        rules = rules_in(match.env_id, match.env_kwargs, player.form.rules)  # raises for an environment of another game
+        rules = rules_in(match.env_id, kwargs, player.form.rules)  # raises for an environment of another game
         if player.heuristic is not None:
             player.heuristic.check_size(rules.rows, rules.cols)
     return Task(player, match)

@@ -59,7 +59,7 @@ def arguments(given: Options) -> Dict:
     if not isinstance(given, Mapping) or "player" not in given:
         raise ValueError(f"adversary is {given!r}; expected a 'player', perhaps with a 'rate'")
     known("adversary", given, ("player", "rate"))
-    return {"player": given["player"], "rate": given.get("rate", 1.0)}
+    return {"player": None, "rate": 1.0, **given}
 
 
 class _Drawer:
