@@ -1,15 +1,19 @@
-"""A few of the cases of `tests/fuzz.py`, those of environments under several rules; `make checked` plays thousands."""
+"""A few of the cases of `tests/fuzz.py`, those of environments under several rules; `make checked` plays thousands.
+
+Observations are read by the rules, so one player of each game is asked here, and the others by `make slow`.
+"""
 
 import gymnasium as gym
 import pytest
 
 from tests import fuzz
 
-SLOW = ("2048/strongest", "tetris/beam")  # to load, to compile
+ASKED = ("2048/greedy", "tetris/bcts", "tetris/keys")
 
 
 @pytest.mark.parametrize(
-    "subject", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in fuzz.SUBJECTS]
+    "subject",
+    [pytest.param(one, marks=[] if one in (*fuzz.ENVIRONMENTS, *ASKED) else pytest.mark.slow) for one in fuzz.SUBJECTS],
 )
 def test_hostile_input_is_taken_or_refused_by_name(subject):
     try:

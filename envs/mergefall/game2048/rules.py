@@ -190,7 +190,7 @@ class Rules(GameRules):
         """The bounds in each empty cell for a 2, then for a 4."""
         cells, four = self.observations(state).ravel(), int(core.FOUR_IN_2_32)
         core.move_cells(cells, self.rows, self.cols, action)
-        empty = np.count_nonzero(cells == 0)
+        empty = int(np.count_nonzero(cells == 0))
         return np.repeat(bounds(np.arange(empty + 1)), 2, axis=0), np.tile([[four, HALF], [0, four]], (empty, 1))
 
     def _faults(self, states: Words) -> Iterator[tuple[str, Any, Bools, str]]:
