@@ -187,11 +187,10 @@ def test_an_eighth_piece_is_drawn(monkeypatch):
 
 
 def test_every_randomizer_draws_by_its_own_chances():
-    multiset = np.array([0, 1, 0, 3, 0, 0, 0])
-    names = Rules.choices("randomizer")
-    drawn = {name: [id for _, id in Rules(randomizer=name)._draws(0b11, multiset)] for name in names}
+    bags = {"uniform": 0, "bag7": 0b11, "hidden": 0x3010}
+    drawn = {name: [id for _, id in Rules(randomizer=name)._drawn(bags[name])] for name in Rules.choices("randomizer")}
     assert drawn == {"uniform": list(range(7)), "bag7": [0, 1], "hidden": [1, 3]}
     unknown = Rules()
     object.__setattr__(unknown, "randomizer", "other")
     with pytest.raises(KeyError, match="other"):  # and is not taken for another
-        unknown._draws(0, multiset)
+        unknown._drawn(0)
