@@ -43,6 +43,7 @@ browser: setup  ## the page of `mergefall report`, and the site if it is built, 
 	command -v chromium || (apt-get update && apt-get install -y --no-install-recommends chromium)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/browser
 
+site: export PATH := $(abspath $(BIN)):$(PATH)
 site: setup $(VENV)/.site  ## the documentation in build/site: pages, docstrings, figures, pictures and replays drawn anew; two minutes
 	$(BIN)/python -m notebooks.site.pages
 	$(BIN)/python -m sphinx -d build/site-doctrees -c notebooks/site -W --keep-going -q build/site-source build/site

@@ -319,7 +319,7 @@ def tree_kernels(
                 decide(tree.states[leaf], game.memory, tree.values, game.leaf)
                 expand(tree, leaf, tree.values, np.nan, plan)
             backup(tree, leaf, plan)
-        return choice_of(tree.states[0], conclude(tree, plan, game, values), game)
+        return max(choice_of(tree.states[0], conclude(tree, plan, game, values), game), 0)  # below 0 is no choice
 
     @kernel
     def select(trees, simulation, leaves, plan, game):
