@@ -32,7 +32,8 @@ CLIENTS = {  # by recipe: the library, an extra of the wheel, and what pip insta
     "tianshou_dqn": ("Tianshou", "", "tianshou", TORCH),
     "rllib_ppo": ("RLlib", "", "ray[rllib]", TORCH),
     "minari_data": ("Minari", "", "minari[create,hdf5]", "pillow"),
-    "d3rlpy_cql": ("d3rlpy", "", "d3rlpy", "minari[hdf5]", "pillow", TORCH),
+    # 2.8.1 wants gymnasium 1.0.0, which is older than what we take.
+    "d3rlpy_cql": ("d3rlpy", "", "d3rlpy", "d3rlpy<2.8.1", "minari[hdf5]", "pillow", TORCH),
     "verifiers_puzzles": ("verifiers", "", "verifiers"),
     "textarena_game": ("TextArena", "", "textarena"),
     "optuna_search": ("Optuna", "[train]", "optuna", TORCH),
