@@ -20,6 +20,7 @@ from numba.core import event
 from tests.fuzz import needed
 
 HUGE = 10**30
+SLOW = ("tetris/beam", "quintris/expectimax")  # to compile; `tetris/keys` asks the beam, too
 LONG = {"2048": "2048/minimax", "tetris": "tetris/beam"}  # what players over other players are made of
 
 
@@ -62,7 +63,7 @@ def until_interrupted(call):
         deque(iter(call, object()), 0)  # again and again
 
 
-@pytest.mark.parametrize("name", SEARCHES)
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.slow] * (one in SLOW)) for one in SEARCHES])
 def test_ctrl_c_ends_the_longest_decision(name, ctrl_c):
     options = counted(name)
     env_id, kwargs = environment_of(name, options)

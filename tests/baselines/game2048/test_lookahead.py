@@ -22,13 +22,13 @@ def test_over_perfect_play_it_is_perfect_play(depth):
     np.testing.assert_allclose(found, make("2048/optimal").values(boards), rtol=1e-12)
 
 
-@pytest.mark.parametrize("depth", [2, 3])
+@pytest.mark.parametrize("depth", [2, pytest.param(3, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("leaf", "search", "heuristic"),
     [
         ("2048/ntuple", "2048/ntuple", {}),
         ("2048/greedy", "2048/expectimax", {"heuristic": "nneonneo"}),
-        ("2048/greedy", "2048/expectimax", {"heuristic": "prairie-fire"}),
+        pytest.param("2048/greedy", "2048/expectimax", {"heuristic": "prairie-fire"}, marks=pytest.mark.slow),
         ("2048/greedy", "2048/expectimax", {"heuristic": None}),
     ],
 )

@@ -48,14 +48,14 @@ def assert_same(player, search, board, single_precision=False):
     ("kind", "heuristic", "sizes"),
     [
         ("expectimax", "nneonneo", [(4, 4), (3, 3)]),
-        ("expectimax", "tile-order", [(4, 4)]),
+        pytest.param("expectimax", "tile-order", [(4, 4)], marks=pytest.mark.slow),
         ("expectimax", "prairie-fire", [(4, 4)]),
-        ("expectimax", "monotone-smooth", [(4, 4), (2, 3)]),
+        pytest.param("expectimax", "monotone-smooth", [(4, 4), (2, 3)], marks=pytest.mark.slow),
         ("expectimax", "monotone-smooth", [(5, 2)]),
         ("minimax", "monotone-smooth", [(4, 4), (2, 3), (5, 2)]),
-        ("minimax", "tile-order", [(4, 4)]),
+        pytest.param("minimax", "tile-order", [(4, 4)], marks=pytest.mark.slow),
         ("mixed", "tile-order", [(4, 4)]),
-        ("mixed", "monotone-smooth", [(3, 2), (5, 2)]),
+        pytest.param("mixed", "monotone-smooth", [(3, 2), (5, 2)], marks=pytest.mark.slow),
     ],
 )
 def test_values_are_those_of_the_search_in_plain_python(kind, heuristic, sizes, leaf):

@@ -55,7 +55,9 @@ def assert_same(player, search, board, queue, chances, names=TETROMINOES):
 
 @pytest.mark.parametrize("overflow", ["strict", "clear_first"])
 @pytest.mark.parametrize("placements", ["drop", "slide"])
-@pytest.mark.parametrize("heuristic", ["two-tetrad", "bcts", pytest.param("open-enclosed", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "heuristic", ["two-tetrad", *(pytest.param(one, marks=pytest.mark.slow) for one in ("bcts", "open-enclosed"))]
+)
 def test_two_tetrad_is_the_plain_search(heuristic, placements, overflow):
     for depth in (1, 2):
         rules = {"placements": placements, "overflow": overflow}
