@@ -5,8 +5,6 @@
 It takes about a minute and needs the extra `render` (`pip install -e ".[render]"`).
 """
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Checks a shell command of a text without running it: its program, player, options and suite exist."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

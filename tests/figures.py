@@ -33,8 +33,6 @@ those of kind "coverage" how often an interval covers the truth, and those of ki
 reported: `reported`, `source`. Those of kind "hint" have no command, because a script was not kept.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -7,8 +7,6 @@
 The sdist, built from the clone, must build the same wheel as the clone.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import subprocess

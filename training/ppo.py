@@ -13,8 +13,6 @@ same machine with the same number of threads, equal arguments give equal weights
 - Huang & Ontañón 2022, A Closer Look at Invalid Action Masking, https://arxiv.org/abs/2006.14171
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import asdict, dataclass, field
 from pathlib import Path

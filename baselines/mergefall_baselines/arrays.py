@@ -5,8 +5,6 @@ object with the format's name and version, the writer's `spec`, and a checksum o
 ValueError for a damaged or foreign file. NaN and infinity are neither written nor read.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -18,8 +18,6 @@ A call by `call` takes 6 ns more than a direct one, and compiles nothing of what
 does not see that its arrays have no owner (`mergefall.kernels.unowned`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import cache
 from typing import Any

@@ -5,8 +5,6 @@ lets the kernel decide on the states that the game's `Rules` make of observation
 episodes in a compiled loop. A `Form` holds what players of a game need besides its rules.
 """
 
-from __future__ import annotations
-
 import copy
 import threading
 from collections.abc import Callable, Hashable, Sequence

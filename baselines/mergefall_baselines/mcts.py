@@ -5,8 +5,6 @@ that values actions. The decision kernel of a compiled player is called from the
 gets the leaves of all games as one batch.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple

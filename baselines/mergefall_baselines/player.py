@@ -4,8 +4,6 @@ A player is a policy over observations. ``predict`` is Stable-Baselines3's predi
 takes any player. ``play`` plays one whole episode: in the gym loop here, in a compiled loop where a player has one.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -181,7 +179,7 @@ class Player:
         values = self.values(observation, state)
         return np.asarray(values.argmax(axis=-1)), values, state
 
-    def with_rules(self, rules: Options) -> Player:
+    def with_rules(self, rules: Options) -> "Player":
         """This player under an environment's rules: fills in missing rules.
 
         Raises ValueError if the player was made for other rules.

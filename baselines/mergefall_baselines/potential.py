@@ -1,7 +1,5 @@
 """Players as potentials of reward shaping: ``shaping={"potential": {"player": "2048/ntuple"}}``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Players by name: registered here, or brought by installed distributions through entry points."""
 
-from __future__ import annotations
-
 import inspect
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Mapping

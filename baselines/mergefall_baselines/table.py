@@ -5,8 +5,6 @@ only if its tag holds the current generation, so no table is cleared between sea
 of the table, which the processor's caches hold.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from mergefall.kernels import kernel
 from mergefall.typing import Array

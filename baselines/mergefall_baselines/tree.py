@@ -28,8 +28,6 @@ Sources:
 - R2: M. Roberts (2018), "The unreasonable effectiveness of quasirandom sequences".
 """
 
-from __future__ import annotations
-
 import math
 from functools import cache
 from typing import Any, NamedTuple

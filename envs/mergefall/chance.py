@@ -1,7 +1,5 @@
 """The chance outcomes of a game, and random streams that draw a given outcome."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

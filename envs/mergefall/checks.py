@@ -1,7 +1,5 @@
 """Checks of arguments, shared by both games. Errors name the value and the expectation."""
 
-from __future__ import annotations
-
 import math
 import operator
 import sys

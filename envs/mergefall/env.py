@@ -1,7 +1,5 @@
 """`GameEnv`: the single environment that both games fill in. A game gives its rules, its step and its pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from inspect import Parameter, Signature

@@ -5,8 +5,6 @@ function is called back through `ctypes`, which takes Python's lock; a Numba fun
 exception nor a value that is no finite number may be lost in compiled code: `BoardFunction.check` raises them.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 import multiprocessing

@@ -1,7 +1,5 @@
 """Imports: objects by the text `module:name`, for command lines and suites, and modules that need an extra."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -5,8 +5,6 @@
 - While a kernel is compiled, Ctrl-C waits for the end of that kernel; LLVM would lose it and Numba fail later.
 """
 
-from __future__ import annotations
-
 import signal
 import threading
 from collections.abc import Callable, Iterator

@@ -11,8 +11,6 @@ if that cannot be written. A damaged file counts as missing. Where no folder can
 kernels anew, and one warning says so. Who can write a file of the folder decides what a process executes.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -1,7 +1,5 @@
 """The heuristics of a game by name: those of `mergefall`, and a user's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast

@@ -1,7 +1,5 @@
 """The part of `Rules` that the games share: arguments, actions, starts of episodes, states to restore."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields

@@ -22,8 +22,6 @@ which is the same for all boards, is left out.
 The guide "Shape the reward" says when shaping helps.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

@@ -15,8 +15,6 @@ Answer with one move in <answer></answer>.
 Verdict(kind='legal', action=2)
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

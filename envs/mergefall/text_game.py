@@ -13,8 +13,6 @@ Answer with one move in <answer></answer>.
 No move could be read in this answer. Try again.
 """
 
-from __future__ import annotations
-
 import string
 from typing import Any
 

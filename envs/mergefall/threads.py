@@ -4,8 +4,6 @@ Compared with Numba's parallel loops, it needs no compiling. It waits only for t
 busy machine slows it down little. It survives `fork`, after which GNU OpenMP kills a process that uses it.
 """
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterable

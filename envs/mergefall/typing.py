@@ -1,7 +1,5 @@
 """Names for types that many files share. `Any` stands behind those that a type checker cannot know."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from os import PathLike
 from typing import Any, TypeAlias

@@ -1,7 +1,5 @@
 """The part of batched environments that both games share: checks, seeds, autoreset, infos with their `_key` masks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

@@ -1,7 +1,5 @@
 """Weighted sums of named terms: the part that the heuristics of 2048 and of Tetris share."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields

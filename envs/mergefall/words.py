@@ -1,7 +1,5 @@
 """Kernels on single 64-bit words: bit counts by one machine instruction each, and the random stream."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ observation of a batch has a row for each game. A wrapped single environment has
 For agents that choose among boards, `env.unwrapped.afterstates()` has the board after each action.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Mapping
 from contextlib import suppress

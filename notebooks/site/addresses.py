@@ -11,8 +11,6 @@ names the day of the version. CITATION.cff and the BibTeX entry of README.md rep
 notebook clones the repository and installs mergefall; as long as it is not published, it asks for an address.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import re

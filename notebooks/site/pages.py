@@ -5,8 +5,6 @@ players and results are made of docstrings, of `training/figures.jsonl`, and of 
 the first page, `index.md`, and the guides are typed for the site.
 """
 
-from __future__ import annotations
-
 import inspect
 import json
 import os

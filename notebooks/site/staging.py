@@ -1,7 +1,5 @@
 """The text of tracked files as it stands on pages of the site, and files of the site's source."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

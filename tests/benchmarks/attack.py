@@ -5,8 +5,6 @@
     python tests/benchmarks/attack.py games.jsonl
 """
 
-from __future__ import annotations
-
 import sys
 
 import numpy as np

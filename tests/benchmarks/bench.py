@@ -6,8 +6,6 @@ The others live in environments of their own under `.bench/`, made on the first 
 worker of `workers.py` runs in a process of its own; they take turns, and the median of the rounds is reported.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import os

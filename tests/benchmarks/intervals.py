@@ -7,8 +7,6 @@ them, drawn with replacement, and the truth should lie in 95 % of the intervals.
     python tests/benchmarks/intervals.py --samples 2000   evaluations for each line of it
 """
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from functools import partial

@@ -6,8 +6,6 @@ The mean over games is the optimum minus the player's expected score, with far l
 solved first, which takes minutes and 1.3 GiB of memory.
 """
 
-from __future__ import annotations
-
 import argparse
 
 import gymnasium as gym

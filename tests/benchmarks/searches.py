@@ -8,8 +8,6 @@ took to find a move for all of them, then its moves (0 up, 1 down, 2 left, 3 rig
 with a few lines of C++ around its `find_best_move`; it is not built here.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import statistics

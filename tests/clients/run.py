@@ -6,8 +6,6 @@ Builds the wheel, makes an environment under `.clients/` for each library, runs 
 `training/CLIENTS.md`. With names, only these recipes are run, and their rows replaced. Environments are kept.
 """
 
-from __future__ import annotations
-
 import ast
 import datetime
 import os

@@ -1,7 +1,5 @@
 """`chance_outcomes` of both environments, against what their own random streams draw."""
 
-from __future__ import annotations
-
 import gymnasium as gym
 import mergefall  # noqa: F401
 import numpy as np

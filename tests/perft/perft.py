@@ -9,8 +9,6 @@ count is of the placements that left, right, turns by SRS and soft drops reach.
     python tests/perft/perft.py [files …]        exit status 1 if a count differs
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A pseudo-terminal, for commands that read keys, and a screen on which keys are pressed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -46,7 +44,7 @@ class Script:
     def __init__(self, keys: Sequence[str], clock: Clock | None = None) -> None:
         self._keys, self.shown, self.waited, self._clock = list(keys), [], [], clock
 
-    def __enter__(self) -> Script:
+    def __enter__(self) -> "Script":
         return self
 
     def __exit__(self, *error: object) -> None:

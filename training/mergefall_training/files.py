@@ -4,8 +4,6 @@ All JSON and YAML of files is read here, and names nothing to import or run (`me
 here. Also where a run folder has its models, which records and runs name.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -3,8 +3,6 @@
 Pages are plain text; lists are as wide as the terminal, and at most `WIDEST` columns.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The console and the progress bar: output for people during long work."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """YAML as options and suites are written in, with one difference from PyYAML: 1e-4 and -.5 are numbers."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

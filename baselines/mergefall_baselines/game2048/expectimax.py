@@ -1,7 +1,5 @@
 """Expectimax for 2048: best move against chance."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any

@@ -12,8 +12,6 @@ the order of the plain evaluation, ((row 0 + row 1) + row 2) + row 3, so that si
 There are hardly any branches, because no processor could predict them.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

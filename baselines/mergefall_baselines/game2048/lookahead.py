@@ -1,7 +1,5 @@
 """Players over any other player, such as a trained network: expectimax over its values, and symmetric play."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Monte-Carlo tree search for 2048."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any, NamedTuple
 

@@ -3,8 +3,6 @@
 Both prune on bounds that change no value that decides, so the chosen move is that of the full search.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any

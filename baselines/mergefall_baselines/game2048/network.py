@@ -1,7 +1,5 @@
 """n-tuple networks of 2048 as data: the weights of some patterns, and their files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
@@ -101,7 +99,7 @@ class TupleNetwork:
         return arrays | {"entries": _planes(entries), "steps": steps}
 
     @classmethod
-    def unpacked(cls, spec: Options, arrays: Arrays) -> TupleNetwork:
+    def unpacked(cls, spec: Options, arrays: Arrays) -> "TupleNetwork":
         """The network of a `spec` and of arrays from `packed`; raises ValueError if they are no network."""
         with in_place(f"this is no {FORMAT}", (ValueError, KeyError, TypeError)):
             network = cls(spec["patterns"], spec["rows"], spec["cols"], spec["untouched"])
@@ -126,7 +124,7 @@ class TupleNetwork:
         return [int(np.count_nonzero(part)) for part in np.split(touched, np.cumsum(self.shape.sizes)[:-1])]
 
     @classmethod
-    def load(cls, path: FilePath) -> tuple[TupleNetwork, str]:
+    def load(cls, path: FilePath) -> tuple["TupleNetwork", str]:
         """(the network in a file, the file's checksum); raises ValueError if it is damaged or no network."""
         spec, arrays, checksum = read_arrays(path, FORMAT, VERSION)
         with in_place(f"{path} cannot be read"):

@@ -1,7 +1,5 @@
 """The player of an n-tuple network: greedy, or with the network at the leaves of expectimax."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass

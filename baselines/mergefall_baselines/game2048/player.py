@@ -1,7 +1,5 @@
 """2048 for `KernelPlayer`: the entry that calls its decision kernels."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

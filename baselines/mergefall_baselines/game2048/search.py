@@ -4,8 +4,6 @@ A search holds boards of up to 4×4 in a word (`mergefall.game2048.packed`). Boa
 larger or have ranks above 15, are rows of a scratch.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Players that need no search: random moves, and random games."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -6,8 +6,6 @@ tiles, then values them from the last layer back. 3×3 has 388 921 077 states.
 Source: the Bellman equation; sizes from 2×2 to 3×3 as in Yamashita, Kaneko & Nakayashiki (2022).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any

@@ -5,8 +5,6 @@ are fewer than the states, and one look-up values a move. They lie in layers by 
 keeps the sum and a new tile adds 2 or 4, so layer k depends on layers k + 1 and k + 2 alone.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

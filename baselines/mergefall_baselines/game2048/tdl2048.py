@@ -19,8 +19,6 @@ table.
 Source: H. Guei, TDL2048+ (https://github.com/moporgic/TDL2048), the classes `weight` and `feature` of 2048.cpp.
 """
 
-from __future__ import annotations
-
 import hashlib
 from pathlib import Path
 

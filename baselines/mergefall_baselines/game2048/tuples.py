@@ -20,8 +20,6 @@ in a corner and end inside, as the usual ones do, keep the tiles that change mos
 Source: Szubert & Jaśkowski (2014), "Temporal difference learning of N-tuple networks for the game 2048".
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import cache
 from itertools import accumulate

@@ -9,8 +9,6 @@ Once the pieces are used up, the search goes on from the best nodes with pieces 
 several times. The value of a first placement is the mean, over these draws, of the best node that it leads to.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple

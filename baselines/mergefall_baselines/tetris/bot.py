@@ -6,8 +6,6 @@ placement of ``placements="reachable"`` with ``hold=True``; a move of another pi
 Source: https://github.com/tetris-bot-protocol/tbp-spec (MVP, and the extension randomizer).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

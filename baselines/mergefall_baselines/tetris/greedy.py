@@ -1,7 +1,5 @@
 """Players that look at the current piece alone: the placement of highest value by a heuristic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

@@ -3,8 +3,6 @@
 The choice of a decision kernel of this game is a key.
 """
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import Any

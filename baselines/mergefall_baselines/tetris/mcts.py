@@ -1,7 +1,5 @@
 """Monte-Carlo tree search for Tetris."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from functools import cache
 from typing import Any, NamedTuple

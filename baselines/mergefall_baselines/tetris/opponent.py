@@ -1,7 +1,5 @@
 """Players as opponents in matches of Tetris: the argument `opponent` of `mergefall/TetrisVersus-v0`."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -13,8 +13,6 @@ not shown the last piece of the queue, except where the first piece of the queue
 `preview` − 1. A kernel that sees both choices itself belongs to `STATE_FORM`.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

@@ -7,8 +7,6 @@ is a bot, which reads and writes a JSON object on each line. `mergefall_baseline
 Source: https://github.com/tetris-bot-protocol/tbp-spec (MVP, and the extension randomizer).
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

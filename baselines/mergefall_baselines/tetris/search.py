@@ -1,7 +1,5 @@
 """The tree searches of Tetris as players: `search_kernels.py` defines their values."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

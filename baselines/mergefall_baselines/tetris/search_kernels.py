@@ -11,8 +11,6 @@ The memory of a search, `c`, is that of `Expectimax._make_decider`. Level 0 is t
 placements. Each level has its own board, memo and lists.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Players without a search tree: random placements, and random or greedy games played from each placement."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -9,8 +9,6 @@ copies to and from rows of states do not vectorise, so each has a loop to itself
 distances: otherwise the compiler could not tell that they do not overlap, and would not vectorise.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

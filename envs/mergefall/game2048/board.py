@@ -12,8 +12,6 @@ to 4×4, `batch.py` steps many games at once; `reference.py` states the same rul
 What a board shows is its *status*: the action mask (bit a is action a), whether the game is over, the largest rank.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.kernels import kernel

@@ -5,8 +5,6 @@ The cells that burn are a cluster. This is plain Python in the words of the note
 `prairie-fire` heuristic are tested against it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

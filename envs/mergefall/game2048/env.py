@@ -1,7 +1,5 @@
 """The single 2048 environment: a thin shell over the rules in `board.py` and `batch.py`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.env import ARROWS, GameEnv

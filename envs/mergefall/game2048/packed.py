@@ -15,8 +15,6 @@ action on the usual 4×4 board, without loops and without branches that depend o
 `board.py`.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -7,8 +7,6 @@ Source: G. Cirulli, 2048 (2014). Two starting tiles; a 2 with probability 0.9, e
 cell after a move that changed the board; a tile merges once per move, those nearest the wall first.
 """
 
-from __future__ import annotations
-
 import re
 
 Board = tuple[tuple[int, ...], ...]

@@ -3,8 +3,6 @@
 A board is an integer array or nested lists of ranks (log2 of the tile, 0 for empty), or its text form.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal

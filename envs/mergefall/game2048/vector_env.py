@@ -1,7 +1,5 @@
 """The batched 2048 environment: one kernel call steps n games, each exactly as the single environment does."""
 
-from __future__ import annotations
-
 from mergefall.game2048.env import Game2048Env
 from mergefall.vector import GameVectorEnv
 

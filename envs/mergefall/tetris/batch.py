@@ -1,7 +1,5 @@
 """Many games by placements in one pass: the masks of actions, all that a step returns (`seen.py`), and afterstates."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.kernels import kernel, unowned

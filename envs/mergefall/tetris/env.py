@@ -1,7 +1,5 @@
 """The Tetris environment: a thin shell over the rules of `game.py`."""
 
-from __future__ import annotations
-
 from itertools import repeat
 from typing import Any
 

@@ -8,8 +8,6 @@ So a column's height is the position of its highest bit, a drop is a maximum ove
 are counts of bits. The slow twin is `reference.py`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.kernels import kernel

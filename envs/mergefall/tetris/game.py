@@ -16,8 +16,6 @@ A state is uint64[36 + cols]. A copy of it is the whole game, random stream incl
     COLUMNS…  the board, a word for each column (`field.py`)
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

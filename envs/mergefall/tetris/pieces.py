@@ -4,8 +4,6 @@ Rotation 0 is as drawn (for tetrominoes the guideline's spawn orientation), +1 a
 rotation that repeats an earlier one are illegal.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 

@@ -13,8 +13,6 @@ Kernels take `slides`, whether placements slide, and `reach`: the rows of the fi
 ones, else None, for which kernels are compiled without the search.
 """
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

@@ -5,8 +5,6 @@ in row y. So a move, a turn and a fall of all these places are a few operations 
 field all is free.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.kernels import kernel

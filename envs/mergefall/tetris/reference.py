@@ -7,8 +7,6 @@ with keys.
 Source: C. Thiery & B. Scherrer, the rules of `mdptetris`; the slide is the two-tetrad document's, turns are SRS.
 """
 
-from __future__ import annotations
-
 from mergefall.tetris.pieces import Cells, identify, rotations
 from mergefall.tetris.srs import box, kicks
 

@@ -1,7 +1,5 @@
 """Games as pictures and as coloured text: the field, the current piece, the following pieces, and the figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cache
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The rules of Tetris: the arguments that make a game (`Rules`), boards as text, and single placements (`place`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property

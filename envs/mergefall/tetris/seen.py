@@ -4,8 +4,6 @@ Each game is a row of state words (`game.py`). A step's outputs are a new `Seen`
 games each.
 """
 
-from __future__ import annotations
-
 from collections import namedtuple
 from typing import NamedTuple
 

@@ -7,8 +7,6 @@ the shapes of 0 and 1, and all rotations of O look alike, but their kicks differ
 Source: the Tetris Guideline's Super Rotation System, written as offsets of each rotation ("true rotation").
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.tetris.pieces import TETROMINOES, rotations

@@ -1,7 +1,5 @@
 """The batched Tetris environment: n games stepped by one kernel call, each as the single environment would step it."""
 
-from __future__ import annotations
-
 from mergefall.tetris.env import TetrisEnv, TetrisGames
 from mergefall.vector import GameVectorEnv
 

@@ -1,7 +1,5 @@
 """Comparison: every player of a suite on the same seeds, as a table in the terminal, as files and as plots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import nullcontext

@@ -3,8 +3,6 @@
 A record is a line of `training/figures.jsonl`; `tests/figures.py` there describes its fields and renders the tables.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Sequence

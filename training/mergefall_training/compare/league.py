@@ -1,7 +1,5 @@
 """The result of a league: every player plays matches against every other one, and the matches make ratings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property

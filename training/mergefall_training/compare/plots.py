@@ -1,7 +1,5 @@
 """Plots of a comparison. Importing this module needs matplotlib (the extra ``render``)."""
 
-from __future__ import annotations
-
 import io
 import math
 import textwrap

@@ -1,7 +1,5 @@
 """Recorded games as the page plays them: actions, rules, colours, and what the player thought at some positions."""
 
-from __future__ import annotations
-
 import base64
 import json
 import zlib

@@ -4,8 +4,6 @@
 recorded games again; `replay.js` shows them. Plots are those of `plots.py`.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

@@ -1,7 +1,5 @@
 """The result of a comparison: plain data, from which tables, files and plots are made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -68,7 +66,7 @@ class Line:
         """The mean of each row."""
         return np.array([row.summary.mean.value for row in self.rows])
 
-    def beside(self, other: Line) -> Versus:
+    def beside(self, other: "Line") -> Versus:
         """Agents that were trained alike beside others, run by run."""
         gain = mean_of_runs(self.means - other.means) if len(self.rows) == len(other.rows) else None
         return Versus(len(self.rows), gain, improvement(self.means, other.means), None)

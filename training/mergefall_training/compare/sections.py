@@ -1,7 +1,5 @@
 """Sections of a report: the games of one environment. Records are verified; of a run the last evaluation is played."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

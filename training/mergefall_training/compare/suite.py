@@ -11,8 +11,6 @@ With `league: true` every player plays matches against every other one, from eit
 several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at each, and one table shows all means.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -57,7 +55,7 @@ class Training:
     def __post_init__(self) -> None:
         integer("seeds", self.seeds, 1)
 
-    def config(self, contest: Contest, seed: int) -> Config:
+    def config(self, contest: "Contest", seed: int) -> Config:
         """The configuration of a run."""
         rules = contest.match.env_kwargs
         board = {name: rules[name] for name in game_of(contest.env_id).arguments("spaces")}

@@ -1,7 +1,5 @@
 """Does one player beat another? Files of episodes compared on the seeds that they share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from mergefall.typing import FilePath

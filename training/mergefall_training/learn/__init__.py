@@ -9,8 +9,6 @@ Each learner is a folder with three files:
 `ALGORITHMS` maps each algorithm to its learner's folder. Training needs the extra `train`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any

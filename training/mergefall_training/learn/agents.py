@@ -1,7 +1,5 @@
 """Trained agents as players: from run folders, from model files, and those that come with the package."""
 
-from __future__ import annotations
-
 import inspect
 import zipfile
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Datasets are in Minari's folder (`MINARI_DATASETS_PATH`; default: in the home fo
 them. Their `infos` hold the action masks. Their metadata holds Minari's own, the player, and the environment.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterable, Iterator

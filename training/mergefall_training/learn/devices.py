@@ -1,7 +1,5 @@
 """Parts that learners with PyTorch share: the device, fused updates, mixed precision."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

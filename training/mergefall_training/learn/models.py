@@ -1,7 +1,5 @@
 """Model files, and the conversion of a learner's state to JSON and arrays for checkpoint files."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

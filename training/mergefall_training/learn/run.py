@@ -12,8 +12,6 @@ Each file is written whole, and in this order, so a run may be killed at any mom
 checkpoint, and has ended if its curve has.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import os

@@ -1,7 +1,5 @@
 """MaskablePPO that asks a teacher about the boards of each rollout: the base of `distill` and `kickstart`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Teachers: what players think of the actions on a batch of boards."""
 
-from __future__ import annotations
-
 from copy import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Parts that learners share: hyper-parameters, training in rounds, learning-rate schedules."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Advice: what a player thinks of each action of a position that is written as text."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, dataclass
 from typing import Any
 

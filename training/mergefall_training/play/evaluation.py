@@ -1,7 +1,5 @@
 """Evaluation: play many whole games in parallel, record each finished game, and summarise them."""
 
-from __future__ import annotations
-
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
@@ -202,7 +200,7 @@ class Evaluation:
         attack, pieces, keys = map(self.figures, ("attack", "pieces", "length"))
         return {"attack/piece": rate(attack, pieces), "pieces/s": rate(pieces, keys / STEPS_PER_SECOND)}
 
-    def ratio(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Estimate:
+    def ratio(self, other: "Evaluation", *, confidence: float = CONFIDENCE) -> Estimate:
         """The mean result divided by that of another player, with its interval; results must not be negative."""
         if self.censored or other.censored:
             return exponential_ratio(
@@ -211,14 +209,14 @@ class Evaluation:
         return ratio(self.results, other.results, confidence=confidence)
 
     @classmethod
-    def read(cls, path: FilePath) -> Evaluation:
+    def read(cls, path: FilePath) -> "Evaluation":
         """The evaluation in a file that `evaluate` or `compare` wrote; raises ValueError if it is none or damaged."""
         header, episodes = read_records(path)
         if not episodes:
             raise ValueError(f"{path} holds no finished game")
         return cls(header, episodes)
 
-    def versus(self, other: Evaluation, *, confidence: float = CONFIDENCE) -> Versus:
+    def versus(self, other: "Evaluation", *, confidence: float = CONFIDENCE) -> Versus:
         """This player beside another one, on the seeds that both played.
 
         Of k comparisons at once, all hold together with 95 % if each has ``confidence=1 - 0.05 / k`` (Bonferroni).

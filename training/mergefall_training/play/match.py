@@ -1,7 +1,5 @@
 """Where a player plays: the environment, the caps of its games, and who draws against the player."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from dataclasses import dataclass, field, fields

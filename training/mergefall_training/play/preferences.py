@@ -1,7 +1,5 @@
 """Players that prefer actions: networks whose outputs say how good each action is, legal or not."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from copy import copy

@@ -9,8 +9,6 @@ an answer that cannot be read earn 0. A value within a billionth of the best one
 game on 3×3 moves may differ by no more.
 """
 
-from __future__ import annotations
-
 import hashlib
 import itertools
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The first line is a header with player and environment; each finished episode ap
 a newline was torn by a kill; a resumed run cuts it off. Any other damage is an error.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import inspect

@@ -1,7 +1,5 @@
 """Tables of estimates: one model, and its writers for a terminal, HTML (pages and notebooks) and Markdown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass

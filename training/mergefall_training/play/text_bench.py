@@ -1,7 +1,5 @@
 """How well a function plays puzzles in text, such as a language model: its rewards beside those of players."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

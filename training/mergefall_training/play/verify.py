@@ -4,8 +4,6 @@ A record holds if its checksum is that of its content and the file's header, and
 lead to its score, its length and its end. The player is not asked: its moves need not be explained, only its games.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path

@@ -4,8 +4,6 @@ A game by hand is its seed and its actions. So taking a move back plays the game
 finished game can be kept as a record, which `mergefall verify` proves and `mergefall report` shows.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re
@@ -172,13 +170,13 @@ class Show:
     choose: Choose
 
     @classmethod
-    def of(cls, player: str, options: Dict, match: Match, seed: int) -> Show:
+    def of(cls, player: str, options: Dict, match: Match, seed: int) -> "Show":
         """The game that a player plays from a seed."""
         header = Header(player=player, options=options, package=__version__, **match.said())
         return cls(header, seed, chosen_by(task(make(player, **options), match).player, seed))
 
     @classmethod
-    def recorded(cls, path: Path, seed: int | None) -> Show:
+    def recorded(cls, path: Path, seed: int | None) -> "Show":
         """A recorded game up to its last recorded action; without a seed the one with the lowest result."""
         header, episodes = read_records(path)
         of_seed = [episode for episode in episodes if seed in (None, episode.seed)]

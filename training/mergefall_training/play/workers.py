@@ -3,8 +3,6 @@
 An episode is a function of a task and a seed. This module maps that function over seeds.
 """
 
-from __future__ import annotations
-
 import math
 import multiprocessing
 import os

@@ -4,8 +4,6 @@ A climb changes one weight at a time, first up, then down, and ends after `passe
 that kept nothing. Changes are relative for large weights, yet able to leave 0 and to change a sign.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from contextlib import suppress

@@ -7,8 +7,6 @@
   seeds from 750,000 on. The best mean there is the result.
 """
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping, Sequence

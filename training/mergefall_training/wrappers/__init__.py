@@ -1,7 +1,5 @@
 """Environments with a searcher in them: `adversary`, and `wrapped` for a run's training environments."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

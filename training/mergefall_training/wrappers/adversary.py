@@ -4,8 +4,6 @@ With `2048/minimax` it is the minimizer of the minimax document. It sets the gam
 is the one wanted; the game itself stays the plain one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The documented heuristics of 2048, for searches, shaping and plots, and those that users add."""
 
-from __future__ import annotations
-
 from mergefall.game2048.heuristics.base import Heuristic
 from mergefall.game2048.heuristics.function import FunctionHeuristic
 from mergefall.game2048.heuristics.monotone_smooth import MonotoneSmooth

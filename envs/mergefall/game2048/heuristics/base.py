@@ -4,8 +4,6 @@ Every heuristic states its terms once, in a kernel over flat cells of any board 
 potentials, plots and tables come from there. The fast twin, for packed 4×4 boards, is tested to give the same value.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple

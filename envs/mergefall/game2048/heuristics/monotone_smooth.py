@@ -1,7 +1,5 @@
 """`monotone-smooth`: order towards a corner, similar neighbours, space (the Finnish minimax document)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from typing import ClassVar

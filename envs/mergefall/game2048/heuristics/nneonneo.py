@@ -1,7 +1,5 @@
 """`nneonneo`: the strongest classical evaluation of 2048, a sum over rows and columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import ClassVar

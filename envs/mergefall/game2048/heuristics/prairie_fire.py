@@ -1,7 +1,5 @@
 """`prairie-fire`: clusters of equal cells, by size and number (the cluster note); weights may change over a game."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -85,7 +83,7 @@ class PrairieFire(Heuristic):
         super().__post_init__()
         object.__setattr__(self, "stages", _checked_stages(self.stages))
 
-    def at(self, top: int) -> PrairieFire:
+    def at(self, top: int) -> "PrairieFire":
         """The heuristic, without stages, that applies while the largest tile has rank `top`."""
         current: Mapping[str, float] = {}
         for rank, weights in self.stages:

@@ -5,8 +5,6 @@ moves it by a cell; masking with `starts` and `ends`, the first and the last col
 next row. Clusters are found as a prairie fire burns: from one cell to all neighbours of the same rank.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.game2048.packed import LOW_BITS, unpack

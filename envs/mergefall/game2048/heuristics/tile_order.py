@@ -1,7 +1,5 @@
 """`tile-order`: average tile, space, merges, and tiles ordered as a snake from a corner (the evaluation document)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import ClassVar

@@ -1,7 +1,5 @@
 """The documented heuristics of Tetris: values for searches, potentials for shaping, terms to look at."""
 
-from __future__ import annotations
-
 from mergefall.library import Library
 from mergefall.tetris.heuristics.attack import Attack
 from mergefall.tetris.heuristics.base import MEMO, Heuristic, Kernels, Memo

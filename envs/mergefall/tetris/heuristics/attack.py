@@ -1,7 +1,5 @@
 """`attack`: the stack, slots for T-spins and perfect clears, for players that send lines (`tetris/beam`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

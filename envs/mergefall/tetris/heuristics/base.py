@@ -4,8 +4,6 @@ A subclass states the terms, as kernels over columns (`field.py`) of any board s
 them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cache
 from itertools import accumulate

@@ -1,7 +1,5 @@
 """The one-piece controllers of the literature: some features of `linear.py` with the published weights."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Any function of a board as a heuristic of Tetris."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

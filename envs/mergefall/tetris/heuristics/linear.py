@@ -7,8 +7,6 @@ Sources: C. Fahey, Tetris (2003), for P. Dellacherie's controller; C. Thiery & B
 Tetris (2009), for the definitions.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, make_dataclass
 from functools import cache

@@ -5,8 +5,6 @@ their column's height (and below the highest column's), enclosed ones below it w
 columns of known heights is valued without looking at single cells.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -3,8 +3,6 @@
 A board is a tuple of rows of 0 and 1, row 0 on top, as in `mergefall.tetris.reference` but without storage rows.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 from mergefall.tetris.reference import Board

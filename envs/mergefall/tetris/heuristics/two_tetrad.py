@@ -4,8 +4,6 @@ As in `linear.py`, a placement changes only what its own columns and those besid
 spaces beside holes: they are followed along a row from the piece's columns outwards as far as the row is free.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar

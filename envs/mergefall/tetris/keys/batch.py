@@ -1,7 +1,5 @@
 """Many games by keys in one pass: all that a step returns (`mergefall.tetris.seen`)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.kernels import kernel

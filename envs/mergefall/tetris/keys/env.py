@@ -1,7 +1,5 @@
 """The Tetris environment by keys: a thin shell over the rules of `game.py`."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from mergefall.env import ARROWS, GameEnv

@@ -4,8 +4,6 @@ The state is that of `mergefall.tetris.game`; `Rules.words` says what each word 
 of the clock. The slow twin is `reference.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

@@ -4,8 +4,6 @@ A match is a row of words: the state of one side, then that of the other, its op
 garbage that is sent waits on the other side before the next step. A game alone has no second half.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from mergefall.kernels import kernel

@@ -1,7 +1,5 @@
 """Games of Tetris by keys as pictures: the falling piece, where it would land, hold, and garbage to come."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

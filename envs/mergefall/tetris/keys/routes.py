@@ -7,8 +7,6 @@ The search looks at each place once for each value of SPIN, the first time that 
 finds is one; with gravity, it may miss one that comes to a place later, when the clock stands elsewhere.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The arguments that make a game of Tetris by keys (`Rules`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

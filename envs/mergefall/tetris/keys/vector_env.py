@@ -1,7 +1,5 @@
 """The batched environment of Tetris by keys: n games stepped by one kernel call, each as the single one would."""
 
-from __future__ import annotations
-
 from mergefall.tetris.keys.env import TetrisKeysEnv
 from mergefall.vector import GameVectorEnv
 

@@ -1,7 +1,5 @@
 """The Tetris environment of matches: one side plays by keys, any player is its opponent."""
 
-from __future__ import annotations
-
 from importlib.metadata import entry_points
 from typing import Any
 

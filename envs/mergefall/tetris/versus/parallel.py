@@ -1,7 +1,5 @@
 """The match of Tetris by keys for two agents, as PettingZoo's `ParallelEnv`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 

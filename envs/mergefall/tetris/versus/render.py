@@ -1,7 +1,5 @@
 """Matches as pictures: the own side on the left, the opponent on the right."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from mergefall.draw import pygame

@@ -1,7 +1,5 @@
 """The arguments that make a match of Tetris by keys (`Rules`)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal

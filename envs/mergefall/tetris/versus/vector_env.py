@@ -1,7 +1,5 @@
 """The batched environment of Tetris matches."""
 
-from __future__ import annotations
-
 from mergefall.tetris.keys.vector_env import TetrisKeysVectorEnv
 from mergefall.tetris.versus.env import Matches, TetrisVersusEnv
 

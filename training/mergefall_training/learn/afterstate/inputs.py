@@ -10,8 +10,6 @@ in height, −3 to 3 (steeper ones count as that). The differences say which pie
 faster from a one-hot than from heights.
 """
 
-from __future__ import annotations
-
 from typing import Any, NamedTuple
 
 import numpy as np

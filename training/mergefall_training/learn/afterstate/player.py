@@ -5,8 +5,6 @@ action and the next decision, so the values of afterstates are all that a choice
 PyTorch; the players here run the same network compiled, in whole episodes too, and need no PyTorch.
 """
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any, NamedTuple
 

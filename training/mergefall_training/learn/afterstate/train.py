@@ -18,8 +18,6 @@ Example::
 Source: M. Gallici et al., Simplifying Deep Temporal Difference Learning (2024), for the parallel form without replay.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise

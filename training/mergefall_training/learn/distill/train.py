@@ -11,8 +11,6 @@
 MaskablePPO can continue from the network: `warm_start: RUN`.
 """
 
-from __future__ import annotations
-
 from collections import deque
 from dataclasses import dataclass
 from typing import Any

@@ -4,8 +4,6 @@ The players are `tetris/greedy` and `tetris/expectimax` with these weights, or t
 network. They are compiled and need only the search players.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -28,8 +28,6 @@ Source: N. Hansen & A. Ostermeier, Completely derandomized self-adaptation in ev
 A. Boumaza, On the evolution of artificial Tetris players (2009).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -7,8 +7,6 @@
 - It begins with a fresh network, or with one from `distill`: `warm_start: RUN`.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,8 +5,6 @@ and their moves. All workers adjust the same weights without locks; now and then
 harm.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import NamedTuple
 

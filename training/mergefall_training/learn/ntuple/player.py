@@ -3,8 +3,6 @@
 The player is `2048/ntuple`: compiled, and a search if it gets a depth above 1. It needs only the search players.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -16,8 +16,6 @@ Sources: Szubert & Jaśkowski (2014), afterstates; Beal & Smith (1999) and Jaśk
 Chen & Wu (2021), optimistic start, and a fixed step size before temporal coherence.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

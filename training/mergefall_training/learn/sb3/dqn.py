@@ -1,7 +1,5 @@
 """DQN over afterstates whose gradient steps look at the afterstates of the chosen actions only."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Writes trained policies as model files of Stable-Baselines3."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@ A one-hot line has a single 1 for each cell, and for each pair of neighbours, so
 few rows of the matrix. Adding these takes a twentieth of the operations of the matrix product, forwards and backwards.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Networks for Stable-Baselines3: feature extractors for both games, and policies over afterstates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache, partial
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Policies of Stable-Baselines3 and sb3-contrib as players."""
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from mergefall.games import game_of

@@ -14,8 +14,6 @@ Rates may be text: `lin_0.001` falls linearly to 0. In `policy_kwargs`, extracto
 legal action.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable
 from contextlib import AbstractContextManager

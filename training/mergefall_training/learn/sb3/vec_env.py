@@ -1,7 +1,5 @@
 """`NativeVecEnv`: a native batched environment as Stable-Baselines3's `VecEnv`, with one call per step of the batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
