@@ -5,7 +5,7 @@ potentials, plots and tables come from there. The fast twin, for packed 4×4 boa
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -23,8 +23,11 @@ NO_TABLE = np.zeros(1)
 NO_TABLE.flags.writeable = False
 
 
-def filled(fill: Kernel, *tables: Array) -> tuple[Array, ...]:
-    fill(*tables)
+@lru_cache(maxsize=8)  # a tuning run tries many weights
+def filled(fill: Kernel, settings: tuple[Any, ...], *kinds: tuple[int, type]) -> tuple[Array, ...]:
+    """The tables that a kernel writes: each kind is a size and a dtype."""
+    tables = tuple(np.empty(*kind) for kind in kinds)
+    fill(*settings, *tables)
     for table in tables:
         table.flags.writeable = False
     return tables

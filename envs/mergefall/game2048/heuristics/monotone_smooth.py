@@ -1,7 +1,6 @@
 """`monotone-smooth`: order towards a corner, similar neighbours, space (the Finnish minimax document)."""
 
 from dataclasses import dataclass
-from functools import cache
 from typing import ClassVar
 
 import numpy as np
@@ -136,9 +135,4 @@ class MonotoneSmooth(Heuristic):
     corner: float = 1.5
 
     def tables(self) -> tuple[Array, ...]:
-        return _tables()
-
-
-@cache
-def _tables() -> tuple[Array, ...]:
-    return filled(fill_tables, np.empty(1 << 16, np.uint32), np.empty(17))
+        return filled(fill_tables, (), (1 << 16, np.uint32), (17, np.float64))

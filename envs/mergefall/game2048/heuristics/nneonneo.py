@@ -1,7 +1,6 @@
 """`nneonneo`: the strongest classical evaluation of 2048, a sum over rows and columns."""
 
 from dataclasses import dataclass
-from functools import lru_cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -11,8 +10,6 @@ from mergefall.game2048.packed import U, entries, transpose, unpack
 from mergefall.kernels import kernel
 from mergefall.typing import Array
 from mergefall.weighted import Terms
-
-BASE, EMPTY, MERGES, MONOTONICITY, SUM = range(5)  # the order of the terms
 
 
 @kernel
@@ -59,18 +56,17 @@ def terms_of_cells(cells, rows, cols, to_move, weights):
 
 
 @kernel
-def fill_line_values(weights, table):
+def fill_table(base, of_empty, of_merges, of_monotonicity, of_sum, table):
     """Fill the values of all lines of four, float32[65536], rounded step by step as in the original's table."""
-    single = weights.astype(np.float32)
     cells = np.zeros(4, dtype=np.uint8)
     for line in range(1 << 16):
         unpack(U(line), cells, 1, 4)
         empty, merges, monotonicity, total = line_terms(cells, 0, 1, 4, True)
-        value = single[BASE]
-        value += single[EMPTY] * np.float32(empty)
-        value += single[MERGES] * np.float32(merges)
-        value += single[MONOTONICITY] * np.float32(monotonicity)
-        value += single[SUM] * np.float32(total)
+        value = np.float32(base)
+        value += np.float32(of_empty) * np.float32(empty)
+        value += np.float32(of_merges) * np.float32(merges)
+        value += np.float32(of_monotonicity) * np.float32(monotonicity)
+        value += np.float32(of_sum) * np.float32(total)
         table[line] = value
 
 
@@ -118,9 +114,4 @@ class Nneonneo(Heuristic):
     sum: float = -11.0
 
     def tables(self) -> tuple[Array, ...]:
-        return _line_values(self), NO_TABLE
-
-
-@lru_cache(maxsize=8)  # a tuning run tries many weights
-def _line_values(heuristic: Nneonneo) -> Array:
-    return filled(partial(fill_line_values, heuristic.weight_vector()), np.empty(1 << 16, np.float32))[0]
+        return *filled(fill_table, tuple(self.weight_vector()), (1 << 16, np.float32)), NO_TABLE

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -100,15 +99,10 @@ class PrairieFire(Heuristic):
         return np.array(vector, dtype=np.float64)
 
     def tables(self) -> tuple[Array, ...]:
-        return _tables()
+        return *filled(fill_table, (), (1 << 16, np.int64)), NO_TABLE
 
     def to_json(self) -> Dict:
         return super().to_json() | {"stages": [[rank, dict(weights)] for rank, weights in self.stages]}
-
-
-@cache
-def _tables() -> tuple[Array, ...]:
-    return *filled(fill_table, np.empty(1 << 16, np.int64)), NO_TABLE
 
 
 def _checked_stages(stages: Any) -> tuple[tuple[int, dict[str, float]], ...]:

@@ -1,7 +1,6 @@
 """`tile-order`: average tile, space, merges, and tiles ordered as a snake from a corner (the evaluation document)."""
 
 from dataclasses import dataclass
-from functools import cache, partial
 from typing import ClassVar
 
 import numpy as np
@@ -270,13 +269,8 @@ class TileOrder(Heuristic):
         return np.append(super().weight_vector(), [self.strict, self.distinct, self.corner])
 
     def tables(self) -> tuple[Array, ...]:
-        return _tables(self.distinct)
+        return filled(fill_tables, (self.distinct,), (1 << 16, np.uint32), (1 << 16, np.int64))
 
     def check_size(self, rows: int, cols: int) -> None:
         if (rows, cols) != (4, 4):
             raise ValueError(f"board of {rows}×{cols}; tile-order is defined on 4×4 only")
-
-
-@cache
-def _tables(distinct: bool) -> tuple[Array, ...]:
-    return filled(partial(fill_tables, distinct), np.empty(1 << 16, np.uint32), np.empty(1 << 16, np.int64))
