@@ -3,8 +3,6 @@
 Both come with the extra `render` and are imported only when something is drawn.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -52,7 +50,7 @@ def pygame() -> Any:
 
 
 @cache
-def rounded(width: int, height: int, colour: Colour, radius: int) -> Surface:
+def rounded(width: int, height: int, colour: Colour, radius: int) -> "Surface":
     """A rectangle with smooth rounded corners on a transparent ground."""
     large = pygame().Surface((width * FINE, height * FINE), pygame().SRCALPHA)
     large.fill((*colour, 0))
@@ -61,7 +59,7 @@ def rounded(width: int, height: int, colour: Colour, radius: int) -> Surface:
 
 
 @lru_cache(maxsize=256)
-def fitting(text: str, colour: Colour, width: float, height: float) -> Surface:
+def fitting(text: str, colour: Colour, width: float, height: float) -> "Surface":
     """Text in the largest size that fits. The surface is kept for later calls, so callers only copy from it."""
     try:
         word = _font().render(text, True, colour)
@@ -79,7 +77,7 @@ def _font() -> Any:
     return pygame().font.Font(None, TALL * FINE)
 
 
-def pixels(surface: Surface) -> Bytes:
+def pixels(surface: "Surface") -> Bytes:
     """A surface as uint8[height, width, 3]; several times as fast as pygame's `surfarray.array3d` and a transpose."""
     if surface.get_bytesize() != 4:
         surface = surface.convert(32)
@@ -101,7 +99,7 @@ class Window:
         self._screen: Any = pygame().display.set_mode(size)
         self._clock, self._fps = pygame().time.Clock(), fps
 
-    def show(self, surface: Surface) -> None:
+    def show(self, surface: "Surface") -> None:
         self._screen.blit(surface, (0, 0))
         pygame().event.pump()
         pygame().display.flip()
@@ -116,7 +114,7 @@ class Window:
 GOOD, BAD, NEW, INK = "#2e8b57", "#c4523a", "#2f6fb5", "#333333"
 
 
-def new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> "Figure":
     """An empty figure of a size in inches; raises DependencyNotInstalled without matplotlib."""
     plt: Any = import_extra("matplotlib.pyplot")
     figure = plt.figure(figsize=(width, height), layout="constrained", facecolor="white")
@@ -130,7 +128,7 @@ def short_number(value: float) -> str:
 
 def draw_terms(
     height: float, widths: tuple[float, float], rows: Sequence[tuple[Any, ...]], titles: Sequence[str] | None
-) -> Figure:
+) -> "Figure":
     """A figure with rows of this height in inches: a drawing, and beside it a named bar for each part of a value.
 
     `rows`: (what draws into the axes it receives, the parts by name, title of the bars). `titles`: of the drawings.

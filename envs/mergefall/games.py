@@ -4,8 +4,6 @@ What a game is stands in its `Rules` (`mergefall.rules.GameRules`), which `game_
 Observations are arrays (2048) or dicts of arrays (Tetris), single or batched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
@@ -67,7 +65,7 @@ def register_all() -> None:
             )
 
 
-def game_of(env_id: str) -> type[GameRules]:
+def game_of(env_id: str) -> type["GameRules"]:
     """The game of an environment's id, its class `Rules`; raises ValueError for an id that is not mergefall's.
 
     >>> game_of("mergefall/SZTetris-v0").headline
@@ -80,7 +78,7 @@ def game_of(env_id: str) -> type[GameRules]:
     return import_module(f"{found.package}.rules").Rules  # late: `import mergefall` loads no game
 
 
-def rules_in(env_id: str, env_kwargs: Options, game: type[GameRules]) -> Any:
+def rules_in(env_id: str, env_kwargs: Options, game: type["GameRules"]) -> Any:
     """The rules of the environment that ``gymnasium.make(env_id, **env_kwargs)`` makes.
 
     Raises ValueError if its game is not `game`.
@@ -99,7 +97,7 @@ def rules_in(env_id: str, env_kwargs: Options, game: type[GameRules]) -> Any:
 
 
 @cache
-def games() -> dict[str, type[GameRules]]:
+def games() -> dict[str, type["GameRules"]]:
     """All games by name.
 
     >>> games()["2048"].headline

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Generic, TypeVar, cast
 
+from mergefall.checks import choice, known
 from mergefall.imports import imported, is_import, name_of, strings_in
 from mergefall.typing import Options
-from mergefall.weighted import WeightedSum, options_of
+from mergefall.weighted import WeightedSum
 
 W = TypeVar("W", bound=WeightedSum)
 
@@ -32,8 +33,9 @@ class Library(Generic[W]):
 
                 - a name in `HEURISTICS`; default weights: the published ones.
                 - ``"module:name"``, a function or a heuristic in a module that can be imported.
-                - a mapping of such a ``name`` and the weights that differ. In Tetris a function has the weight `lines`,
-                  what each row counts that a placement clears; default: 0.
+                - a mapping of such a ``name`` and the weights that differ; ``weights`` names one of the heuristic's
+                  `vectors`, if it has some. In Tetris a function has the weight `lines`, what each row counts that a
+                  placement clears; default: 0.
                 - a function: it receives ranks int64[rows, cols] (log2 of the tiles, 0 for empty cells), in Tetris the
                   board after clearing, 0 and 1, row 0 on top. It returns a finite number. Searches call a Python
                   function for each leaf, which is slow, and run a Numba function (`numba.njit`) at compiled speed.
@@ -52,9 +54,12 @@ class Library(Generic[W]):
         """  # noqa: E501
         if isinstance(spec, Mapping):
             options = dict(spec)
-            name = options.pop("name", None)
-            chosen = self._named(name)
-            return replace(chosen, **options_of(chosen, options)) if options else chosen
+            chosen = self._named(options.pop("name", None))
+            if chosen.vectors and "weights" in options:
+                weights = choice(f"weights of {chosen.name}", options.pop("weights"), chosen.vectors)
+                options = {**chosen.vectors[weights], **options}
+            known(chosen.name, options, chosen.option_names)
+            return replace(chosen, **options) if options else chosen
         if isinstance(spec, str):
             return self._named(spec)
         return self._made(spec, name_of(spec) if callable(spec) else "")

@@ -12,9 +12,9 @@ from numba.extending import intrinsic
 from numpy.typing import ArrayLike
 
 from mergefall import checks
-from mergefall.checks import known, number
+from mergefall.checks import number
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Bools, Dict, Floats, Options, Words
+from mergefall.typing import Array, Bools, Dict, Floats, Words
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
 # and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
@@ -151,21 +151,6 @@ def plain(values: Any) -> Any:
 def check_weight(owner: str, name: str, value: object, real: type[np.floating] = np.float64) -> None:
     """Raises ValueError for a weight that is not a finite number, or too large for kernels of precision `real`."""
     number(f"weight {name!r} of {owner}", value, -LARGEST[real], LARGEST[real])
-
-
-def options_of(heuristic: WeightedSum, options: Options) -> Dict:
-    """The fields of a heuristic that options set; raises ValueError for an unknown one.
-
-    The option `weights` names one of the class's `vectors`; single weights override those in it.
-    """
-    options, vectors, name = dict(options), heuristic.vectors, heuristic.name
-    if vectors and "weights" in options:
-        vector = options.pop("weights")
-        if not isinstance(vector, str) or vector not in vectors:
-            raise ValueError(f"{name} has no weights {vector!r}; there are {', '.join(vectors)}")
-        options = {**vectors[vector], **options}
-    known(name, options, heuristic.option_names)
-    return options
 
 
 # -- the weights in a heuristic's JSON form ----------------------------------------------------------------------------

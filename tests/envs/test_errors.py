@@ -206,7 +206,7 @@ def test_every_weight_is_refused_by_name(make, name):
     (
         of_tetris,
         {"name": "two-tetrad", "weights": "final"},
-        "no weights 'final'; there are start, first-run, tuned",
+        "weights of two-tetrad is 'final'; expected one of 'start', 'first-run', 'tuned'",
     ),
 )
 def test_heuristics(make, spec, message):

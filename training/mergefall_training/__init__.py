@@ -1,7 +1,5 @@
 """Evaluation, comparison and tuning of players."""
 
-from __future__ import annotations
-
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -3,8 +3,6 @@
 What a function returns is printed. Heavy imports stay inside the functions, so that ``--help`` answers at once.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import re
@@ -65,13 +63,13 @@ class WithPlayer(InEnvironment):
     `module:name`, a class or function that makes a player or a model of Stable-Baselines3."""
     option: Option = ()
 
-    def make_player(self) -> Player:
+    def make_player(self) -> "Player":
         """The player with its options."""
         from mergefall_baselines import make
 
         return make(self.player, **parse_options(self.option))
 
-    def environment(self) -> tuple[str, Dict]:
+    def environment(self) -> tuple[str, "Dict"]:
         """Id and arguments of the environment to play in: `env` with its options, else the player's own.
 
         A trained agent's own environment is the one that it was trained in.
@@ -86,7 +84,7 @@ class WithPlayer(InEnvironment):
             raise ValueError(f"which environment does {self.player!r} play? Name it with --env")
         return env, plays | kwargs
 
-    def match(self, adversary: Pairs = ()) -> Match:
+    def match(self, adversary: Pairs = ()) -> "Match":
         """Where the player plays."""
         from mergefall_training.play.match import Match
 
@@ -388,10 +386,10 @@ def run_of(
     algorithm: str,
     where: InEnvironment,
     hyperparameters: Sequence[str],
-    changes: Options,
+    changes: "Options",
     resume: bool,
     out: Path | None,
-) -> tuple[Path, Config]:
+) -> tuple[Path, "Config"]:
     """The folder and configuration of a run; `changes`: other arguments of `configure`, None for its defaults."""
     from mergefall_training.learn import ALGORITHMS
     from mergefall_training.learn.presets import configure, usual_env
@@ -556,7 +554,7 @@ def bench_text(
 
 # -- the command ------------------------------------------------------------------------------------------------------
 
-COMMANDS: Dict = {
+COMMANDS: "Dict" = {
     function.__name__.replace("_", "-"): function
     for function in (
         *(envs, players, heuristics, suites),
@@ -644,7 +642,7 @@ def _writer(figure: str | None) -> Callable[[Sequence[Any]], None]:
 # -- arguments --------------------------------------------------------------------------------------------------------
 
 
-def parse_options(pairs: Sequence[str]) -> Dict:
+def parse_options(pairs: Sequence[str]) -> "Dict":
     """Options given as NAME=VALUE, values read as YAML.
 
     >>> parse_options(["heuristic=nneonneo", "depth=3", "cutoff=1e-4", "weights={empty: 270}", "table=false"])

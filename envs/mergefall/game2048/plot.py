@@ -1,7 +1,5 @@
 """Figures of 2048: the terms of a heuristic, the clusters of a board, what a move does to them. Needs matplotlib."""
 
-from __future__ import annotations
-
 import colorsys
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -25,7 +23,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a bo
 GREY = (0.86, 0.86, 0.86)
 
 
-def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: Sequence[str] | None = None) -> Figure:
+def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: Sequence[str] | None = None) -> "Figure":
     """Draw boards, and beside each a bar for weight·term of each term: their sum is the value.
 
     All bars share one linear axis, so terms can be compared. Terms of weight 0 are left out, and so is nneonneo's base,
@@ -53,7 +51,7 @@ def plot_terms(h: Heuristic, boards: ArrayLike, to_move: bool = False, titles: S
     return draw_terms(2.1, (1, 2.2), rows, titles)
 
 
-def plot_clusters(ranks: ArrayLike) -> Figure:
+def plot_clusters(ranks: ArrayLike) -> "Figure":
     """Draw a board (rows, cols) with a letter and its colour for each cluster, in the order of `clusters`.
 
     Raises ValueError for a bad board, DependencyNotInstalled without matplotlib.
@@ -68,7 +66,7 @@ def plot_clusters(ranks: ArrayLike) -> Figure:
     return figure
 
 
-def plot_move(before: ArrayLike, action: int) -> Figure:
+def plot_move(before: ArrayLike, action: int) -> "Figure":
     """Draw a board before and after a move, without the new tile, and outline the clusters that the move changed.
 
     The first board shows the clusters that the move split. The second shows the clusters that it joined and the
@@ -95,7 +93,7 @@ def plot_move(before: ArrayLike, action: int) -> Figure:
     return figure
 
 
-def draw_board(axes: Axes, ranks: ArrayLike, colours: Mapping[int, Any] | None = None) -> None:
+def draw_board(axes: "Axes", ranks: ArrayLike, colours: Mapping[int, Any] | None = None) -> None:
     """Draw one board of ranks (rows, cols) into matplotlib axes; the cell in row r, column c is at (c, r), one wide.
 
     `colours` maps the flat index of a cell to the colour of an outline.
@@ -122,7 +120,7 @@ def _count(board: ArrayLike) -> str:
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
 
 
-def _outline(axes: Axes, cells: Sequence[int], cols: int, colour: Any) -> None:
+def _outline(axes: "Axes", cells: Sequence[int], cols: int, colour: Any) -> None:
     """Outline a set of cells, given by flat indices."""
     inside = {divmod(cell, cols) for cell in cells}
     for r, c in inside:

@@ -1,7 +1,5 @@
 """Boards of 2048 as pictures and as coloured text."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +71,7 @@ def draw(ranks: Any, score: int | None = None) -> Bytes:
     return pixels(board_surface(board_array(ranks), score))
 
 
-def board_surface(ranks: Bytes, score: int | None) -> Surface:
+def board_surface(ranks: Bytes, score: int | None) -> "Surface":
     rows, cols = ranks.shape
     top = 0 if score is None else PANEL
     width, height = (n * SIDE + (n + 1) * GAP for n in (cols, rows))
@@ -90,7 +88,7 @@ def board_surface(ranks: Bytes, score: int | None) -> Surface:
 
 
 @cache
-def _tile(rank: int) -> Surface:
+def _tile(rank: int) -> "Surface":
     if not rank:
         return rounded(SIDE, SIDE, EMPTY, ROUND)
     back, front = tile_colours(rank)

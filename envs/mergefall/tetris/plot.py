@@ -1,7 +1,5 @@
 """Plots of Tetris: boards, placements, and the terms of a heuristic. Needs matplotlib."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 FILLED, EMPTY, HOLE = "#8a93a0", "#eceef1", "#f3c9bf"
 
 
-def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -> Figure:
+def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -> "Figure":
     """Draw boards or placements, and beside each a bar for weight·term of each term.
 
     Board terms are drawn as the difference to an empty board. The title shows the value of the empty board: value =
@@ -49,7 +47,7 @@ def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -
     return draw_terms(min(4.0, max(2.2, 0.16 * tall)), (0.5 * max(wide / 10, 0.6), 1.5), rows, titles)
 
 
-def draw_board(axes: Axes, board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:
+def draw_board(axes: "Axes", board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:
     """Draw a board into matplotlib axes, with its holes shaded and the (row, column) pairs `cells` in a colour.
 
     The cell in row r, column c is a unit square at (c, r); negative rows are drawn above the field.

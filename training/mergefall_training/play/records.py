@@ -113,7 +113,7 @@ def episode_from(record: Mapping[str, object]) -> Episode:
     8
     """
     types = {name: type(value).__name__ for name, value in record.items()}
-    kinds = {kind: {field.name: field.type for field in fields(kind)} for kind in _KINDS}
+    kinds = {kind: {field.name: cast(type, field.type).__name__ for field in fields(kind)} for kind in _KINDS}
     kind = next((kind for kind, expected in kinds.items() if types == expected), None)
     if kind is None:
         raise ValueError(f"no episode has the fields {types}; expected {'; or '.join(map(str, kinds.values()))}")

@@ -3,14 +3,14 @@
 Many are those of Agarwal et al., "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021).
 """
 
-import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
+import scipy
 from mergefall.typing import Floats
 from numpy.typing import ArrayLike
 
@@ -190,12 +190,11 @@ def improvement(a: ArrayLike, b: ArrayLike) -> Share:
     value = float((higher + equal / 2).mean())
     z = NormalDist().inv_cdf(1 - _tail(CONFIDENCE))
 
-    def beyond(p: float) -> bool:
+    def beyond(p: float) -> float:
         spread = 1 + ((len(first) + len(second)) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
-        return (p - value) ** 2 > z**2 * p * (1 - p) * spread / (len(first) * len(second))
+        return (p - value) ** 2 - z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
-    low = _crossing(lambda p: not beyond(p), 0, value) if value else 0.0
-    return Share(value, low, _crossing(beyond, value, 1) if value < 1 else 1.0)
+    return Share(value, *(end if value == end else scipy.optimize.brentq(beyond, end, value) for end in (0.0, 1.0)))
 
 
 def _tail(confidence: float) -> float:
@@ -297,26 +296,11 @@ def mean_of_runs(results: ArrayLike) -> Estimate:
     10.0 [7.52, 12.5]
     """
     results = np.asarray(results, dtype=np.float64)
-    mean = float(results.mean())
-    if len(results) < 2 or not np.isfinite(results).all():  # a mean is infinite if a cap ended all games
+    mean, count = float(results.mean()), len(results)
+    if count < 2 or not np.isfinite(results).all():  # a mean is infinite if a cap ended all games
         return Estimate(mean, math.nan, math.nan)
-    reach = _student(len(results) - 1) * float(results.std(ddof=1)) / math.sqrt(len(results))
+    reach = float(results.std(ddof=1) / math.sqrt(count) * scipy.special.stdtrit(count - 1, 1 - _tail(CONFIDENCE)))
     return Estimate(mean, mean - reach, mean + reach)
-
-
-def _student(degrees: int) -> float:
-    """The t below which Student's absolute t of so many degrees of freedom stays with the usual confidence."""
-
-    def within(angle: float) -> float:
-        """The chance of an absolute t below √degrees · tan(angle) (Abramowitz & Stegun 1964, 26.7.3 and 26.7.4)."""
-        cos, first = math.cos(angle), degrees % 2
-        terms, term = 0.0, cos if first else 1.0
-        for k in range(first, degrees - 1, 2):
-            terms, term = terms + term, term * cos**2 * (k + 1) / (k + 2)
-        total = math.sin(angle) * terms
-        return 2 / math.pi * (angle + total) if first else total
-
-    return math.sqrt(degrees) * math.tan(_crossing(lambda angle: within(angle) > CONFIDENCE, 0, math.pi / 2))
 
 
 # -- games that a cap may end -----------------------------------------------------------------------------------------
@@ -365,12 +349,9 @@ def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Estimate:
     >>> print(poisson_mean(10))
     10.0 [4.80, 18.4]
     """
-
-    def chance(mean: float) -> float:
-        return math.exp(count * math.log(mean) - mean - math.lgamma(count + 1))
-
-    beyond = 2 * count - 4 * math.log(_tail(confidence))  # by Chernoff's bound
-    return Estimate(*_exact(count, float(count), beyond, chance, lambda i, mean: mean / i, confidence))
+    tail, special = _tail(confidence), scipy.special
+    low = float(special.gammaincinv(count, tail)) if count else 0.0
+    return Estimate(float(count), low, float(special.gammainccinv(count + 1, tail)))
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Share:
@@ -379,56 +360,7 @@ def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDEN
     >>> print(clopper_pearson(0, 10))
     0% [0%, 31%]
     """
-    k, n = successes, trials
-    ways = math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
-
-    def chance(rate: float) -> float:
-        return math.exp(ways + k * math.log(rate) + (n - k) * math.log1p(-rate))
-
-    return Share(*_exact(k, k / n, 1.0, chance, lambda i, rate: (n - i + 1) / i * rate / (1 - rate), confidence))
-
-
-def _exact(
-    count: int,
-    value: float,
-    beyond: float,
-    chance: Callable[[float], float],
-    growth: Callable[[int, float], float],
-    confidence: float,
-) -> tuple[float, float, float]:
-    """An estimate with its exact interval: between parameters at which so many, or so few, are just likely enough.
-
-    Args:
-        count: of what was observed.
-        value: the estimate of the parameter, which may be from 0 to `beyond`.
-        chance: of the count at a parameter.
-        growth: the chance of a count divided by that of the count below, at a parameter.
-    """
-    tail = _tail(confidence)
-
-    def at_most(parameter: float) -> float:
-        return _series(chance(parameter), (1 / growth(i, parameter) for i in range(count, 0, -1)))
-
-    def at_least(parameter: float) -> float:
-        return _series(chance(parameter), (growth(i, parameter) for i in itertools.count(count + 1)))
-
-    low = _crossing(lambda parameter: at_least(parameter) > tail, 0.0, value)
-    return value, low, _crossing(lambda parameter: at_most(parameter) < tail, value, beyond)
-
-
-def _series(term: float, factors: Iterable[float]) -> float:
-    """The sum of shrinking terms: the first one, then each as the previous one times the next factor."""
-    total = term
-    for factor in factors:
-        term *= factor
-        total += term
-        if term <= 1e-17 * total:
-            break
-    return total
-
-
-def _crossing(beyond: Callable[[float], bool], low: float, high: float) -> float:
-    """The point where `beyond` turns from false (at `low`) to true (at `high`), by bisection to the last digit."""
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if beyond(middle) else (middle, high)
-    return high
+    tail, others = _tail(confidence), trials - successes
+    low = float(scipy.special.betaincinv(successes, others + 1, tail)) if successes else 0.0
+    high = float(scipy.special.betaincinv(successes + 1, others, 1 - tail)) if others else 1.0
+    return Share(successes / trials, low, high)

@@ -114,4 +114,5 @@ class Nneonneo(Heuristic):
     sum: float = -11.0
 
     def tables(self) -> tuple[Array, ...]:
-        return *filled(fill_table, tuple(self.weight_vector()), (1 << 16, np.float32)), NO_TABLE
+        weights = self.base, self.empty, self.merges, self.monotonicity, self.sum
+        return *filled(fill_table, tuple(map(float, weights)), (1 << 16, np.float32)), NO_TABLE

@@ -23,15 +23,15 @@ def holes(board: Board) -> set[tuple[int, int]]:
     """(row, column) of the empty cells with a filled cell above in their column."""
     return {
         (r, c)
-        for r, row in enumerate(board)
-        for c, cell in enumerate(row)
-        if not cell and any(board[above][c] for above in range(r))
+        for c, column in enumerate(columns_of(board))
+        for r in range(len(board))
+        if not column[r] and any(column[:r])
     }
 
 
 def spaces(board: Board) -> set[tuple[int, int]]:
     """(row, column) of the empty cells that are no holes."""
-    return {(r, c) for r, row in enumerate(board) for c, cell in enumerate(row) if not cell} - holes(board)
+    return {(r, c) for c, column in enumerate(columns_of(board)) for r in range(len(board) - height(column))}
 
 
 def changes(line: tuple[int, ...]) -> int:
@@ -41,19 +41,18 @@ def changes(line: tuple[int, ...]) -> int:
 
 def wells(board: Board) -> int:
     """Σ over empty cells between two filled cells or walls of the consecutive empty cells from there downwards."""
-    total = 0
-    for c, column in enumerate(columns_of(board)):
-        for r in range(len(column)):
-            left = c == 0 or board[r][c - 1]
-            right = c == len(board[0]) - 1 or board[r][c + 1]
-            if not column[r] and left and right:
-                total += (*column[r:], 1).index(1)
-    return total
+    walled = [(1, *row, 1) for row in board]
+    return sum(
+        (*column[r:], 1).index(1)
+        for c, column in enumerate(columns_of(board))
+        for r in range(len(board))
+        if walled[r][c : c + 3] == (1, 0, 1)
+    )
 
 
 def hole_depth(board: Board) -> int:
     """Σ over holes of the filled cells directly above."""
-    return sum((*(board[above][c] for above in range(r - 1, -1, -1)), 0).index(0) for r, c in holes(board))
+    return sum((*columns_of(board)[c][:r][::-1], 0).index(0) for r, c in holes(board))
 
 
 def features(board: Board) -> dict[str, float]:
@@ -73,11 +72,10 @@ def features(board: Board) -> dict[str, float]:
 def cover(board: Board) -> int:
     """Σ over columns with a hole of row of the topmost hole − row of the lowest space (0 without a space)."""
     total = 0
-    for c in range(len(board[0])):
-        rows_of_holes = [r + 1 for r, column in holes(board) if column == c]
-        rows_of_spaces = [r + 1 for r, column in spaces(board) if column == c]
+    for c, column in enumerate(columns_of(board)):
+        rows_of_holes = [r + 1 for r, at in holes(board) if at == c]
         if rows_of_holes:
-            total += min(rows_of_holes) - max(rows_of_spaces, default=0)
+            total += min(rows_of_holes) - (len(board) - height(column))
     return total
 
 

@@ -34,13 +34,13 @@ U = np.uint64
 class Garbage:
     """How garbage rises.
 
-    - `rows`: float from 0 to 15, rows for each piece that locks. Fractions add up.
+    - `rows`: float from 0 to 15, rows for each piece that locks; default: 0. Fractions add up.
     - `holes`: int from 1 to cols - 1, empty cells side by side in each row; default: 1.
     - `moves`: float from 0 to 1, the probability that the holes of a row are elsewhere than those of the row before;
       default: 0.3.
     """
 
-    rows: float
+    rows: float = 0
     holes: int = 1
     moves: float = 0.3
 
@@ -80,7 +80,7 @@ class Rules(PieceRules):
         if self.garbage is not None and not isinstance(self.garbage, Garbage):
             given = made_of("garbage", self.garbage, Mapping, "a mapping such as {rows: 0.5}, or None")
             known("garbage", given, ("rows", "holes", "moves"))
-            object.__setattr__(self, "garbage", Garbage(**{"rows": 0, **given}))
+            object.__setattr__(self, "garbage", Garbage(**given))
         if self.garbage is not None:
             number("rows of garbage", self.garbage.rows, 0, MOST_GARBAGE)
             integer("holes of garbage", self.garbage.holes, 1, self.cols - 1)
@@ -122,7 +122,7 @@ class Rules(PieceRules):
     @cached_property
     def words(self) -> dict[int, Word]:
         """The words of a state. Those from `rotation` on are an observation's `place`, `held` to `pending` `status`."""
-        garbage, top = self.garbage or Garbage(0), self.height + STORAGE - 1
+        garbage, top = self.garbage or Garbage(), self.height + STORAGE - 1
         fixed = {
             game.BY_KEYS: ("kind of play", 1, "by keys"),
             game.GRAVITY: ("gravity", round(self.gravity * ONE), "65536ths of a row a step"),
