@@ -6,7 +6,6 @@ import shlex
 from contextlib import redirect_stderr
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from mergefall_baselines.registry import signature_of
 from mergefall_training import cli
@@ -18,7 +17,7 @@ TARGETS = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-
 OTHERS = ("cd", "export", "git", "pip", "ray", "tensorboard")  # programs that are taken as they are
 
 
-def check(line: str) -> None:
+def check(line):
     """Raise ValueError for a line of commands, joined by `&&`, of which one could not run.
 
     >>> check("mergefall evaluate 2048/random --episodes 3 && make test")
@@ -31,7 +30,7 @@ def check(line: str) -> None:
 
 
 @cache
-def check_one(command: str) -> None:
+def check_one(command):
     """Raise ValueError for a command that could not run."""
     program, *arguments = shlex.split(command, comments=True)
     if program == "mergefall":
@@ -48,7 +47,7 @@ def check_one(command: str) -> None:
         raise ValueError(f"unknown program {program!r}")
 
 
-def check_mergefall(arguments: list[str]) -> None:
+def check_mergefall(arguments):
     """Parse a command line as `mergefall` does, and check the names that parsing lets through."""
     command = parsed(arguments)
     options = dict(command.keywords)
@@ -63,7 +62,7 @@ def check_mergefall(arguments: list[str]) -> None:
         run_of(command)  # else the command resumes the run in a folder, which is not there
 
 
-def run_of(command: Any) -> tuple[Path, Any]:
+def run_of(command):
     """The run folder and the configuration of a `mergefall train`."""
     options = dict(command.keywords)
     changes = {name: options[name] for name in ("preset", "timesteps", "seed", "interval", "episodes")}
@@ -72,7 +71,7 @@ def run_of(command: Any) -> tuple[Path, Any]:
     )
 
 
-def parsed(arguments: list[str]) -> Any:
+def parsed(arguments):
     """The command that a line of `mergefall` is. Raises ValueError for one that cannot be read."""
     complaint = io.StringIO()
     with redirect_stderr(complaint):
@@ -82,7 +81,7 @@ def parsed(arguments: list[str]) -> Any:
             raise ValueError(f"mergefall {shlex.join(arguments)}: {complaint.getvalue()}") from error
 
 
-def check_player(name: str, options: dict[str, Any]) -> None:
+def check_player(name, options):
     """Check that there is a player of a name, and that it has these options."""
     known = signature_of(name).parameters
     if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in known.values()):

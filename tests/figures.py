@@ -37,10 +37,8 @@ import json
 import math
 import re
 import sys
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from mergefall_training.play.statistics import Estimate, short
 from mergefall_training.play.tables import markdown
@@ -60,11 +58,9 @@ PAGES = [
 FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COMMITS = {"0.1.0": "bc93abe"}  # of versions, which have no tags
-Record = dict[str, Any]
-Columns = Mapping[str, Callable[[Record], str]]
 
 
-def value(record: Record, what: str = "", interval: bool = True) -> str:
+def value(record, what="", interval=True):
     """The record's mean with its interval, such as `64.8k [63.0k, 66.6k]`.
 
     `what`: what it is a mean of. `interval`: whether to say what the interval is.
@@ -78,69 +74,69 @@ def value(record: Record, what: str = "", interval: bool = True) -> str:
     return text + what + (f" ({record['interval']})" if interval and "interval" in record else "")
 
 
-def plain(record: Record) -> str:
+def plain(record):
     return value(record, interval=False)
 
 
-def rate(tile: str) -> Callable[[Record], str]:
+def rate(tile):
     """The column of a tile's rate."""
 
-    def shown(record: Record) -> str:
+    def shown(record):
         percent, *ends = record.get("rates", {}).get(tile, [None])
         return "" if percent is None else f"{percent} %" + (f" [{ends[0]}, {ends[1]}]" if ends else "")
 
     return shown
 
 
-def against(rate: str) -> Callable[[Record], str]:
+def against(rate):
     """The column of one rate of the adversary."""
     return lambda record: value(record | dict(zip(("mean", "low", "high"), record["against"][rate], strict=True)))
 
 
-def games(record: Record) -> str:
+def games(record):
     return "" if "episodes" not in record else "?" if record["episodes"] is None else f"{record['episodes']:,}"
 
 
-def seeds(record: Record) -> str:
+def seeds(record):
     first, count = record["seed"], record["episodes"]
     return "?" if None in (first, count) else f"{first:,}–{first + count - 1:,}"
 
 
-def milliseconds(record: Record) -> str:
+def milliseconds(record):
     return str(record.get("ms") or (f"{1000 / record['moves_per_second']:.2f}" if "moves_per_second" in record else ""))
 
 
-def size(record: Record) -> str:
+def size(record):
     return f"{record['env_kwargs'].get('cols', 10)}×{record['env_kwargs'].get('rows', 20)}"
 
 
-def file(record: Record) -> str:
+def file(record):
     """The file of a shipped network."""
     default = "small" if record["player"] == "2048/ntuple" else record["player"].replace("/", "-")
     return f"`{record['options'].get('network', default)}.npz`"
 
 
-def board(record: Record) -> str:
+def board(record):
     if record["player"].startswith("2048"):
         return "4×4"
     pieces = ", S and Z" if "SZ" in record["env"] else ""
     return f"{size(record)}{pieces}, preview {record['env_kwargs'].get('preview', 1)}"
 
 
-def field(name: str) -> Callable[[Record], str]:
+def field(name):
     """The column of a field; the parts of a list are joined."""
     return lambda record: ", ".join(parts) if isinstance(parts := record.get(name, ""), list) else str(parts)
 
 
-def trials(record: Record) -> str:
+def trials(record):
     return "; ".join(f"{setting}: {mean}" for setting, mean in record.get("trials", {}).items())
 
 
-def difference(name: str) -> Callable[[Record], str]:
+def difference(name):
     return lambda record: "{} [{}, {}]".format(*record[name]) if name in record else ""
 
 
-def label(record: Record) -> str:
+def label(record):
     about = [record["note"]] if "note" in record else []
     about += [f"version {record['version']}, commit {COMMITS[record['version']]}"] if "version" in record else []
     return record["label"] + (f" ({'; '.join(about)})" if about else "")
@@ -175,11 +171,11 @@ class Question:
 
     title: str
     caption: str
-    columns: Columns
+    columns: dict  # header -> function (record) -> text
     picture: str = ""
 
 
-QUESTIONS: dict[str, Question] = {
+QUESTIONS = {
     # Published players and perfect play.
     "documented-2048": Question(
         "Do the documented 2048 players reach what was published?",
@@ -441,7 +437,7 @@ ROWS = {"player": label, "N": games, "mean [95 %]": lambda record: f"{plain(reco
 CARD = {"file": file, "trained and measured on": board, "N": games, "mean [95 %]": ROWS["mean [95 %]"]}
 LUCK = {header: ADVERSARY[header] for header in ADVERSARY if header != "seeds"}
 # Tables of pages by name: columns, and the ids of records. In `short` a record has its label for them.
-EXTRACTS: dict[str, tuple[Columns, str]] = {
+EXTRACTS = {
     "front": (
         {"player": field("front"), "N": games, "mean [95 %]": ROWS["mean [95 %]"], "beside it": field("published")},
         "league-strong-6 distill ways-2048-5min-distill attack-400-8 sz-evolved",
@@ -511,13 +507,13 @@ TIMES = {
 }
 
 
-def records() -> list[Record]:
+def records():
     """All records, in the file's order."""
     lines = FIGURES.read_text(encoding="utf-8").splitlines()
     return [{"options": {}, "env_kwargs": {}} | json.loads(line) for line in lines]
 
 
-def rows_of(name: str, known: list[Record]) -> tuple[Columns, list[Record]]:
+def rows_of(name, known):
     """A table's columns, and its records under the labels that they have there."""
     if name in QUESTIONS:
         return QUESTIONS[name].columns, [record for record in known if record["question"] == name]
@@ -529,7 +525,7 @@ def rows_of(name: str, known: list[Record]) -> tuple[Columns, list[Record]]:
     ]
 
 
-def table(name: str, known: list[Record]) -> str:
+def table(name, known):
     """A table in Markdown.
 
     Below a question's table stand the commands, under the numbers that the rows bear in the column "how".
@@ -549,14 +545,14 @@ def table(name: str, known: list[Record]) -> str:
     return "\n".join([markdown(cells, zip(*cells.values(), strict=True)), *notes, ""])
 
 
-def ways(known: list[Record]) -> str:
+def ways(known):
     """The table of the ways to train: a line for each way, a column for each preset."""
     named = {record["id"]: record for record in known}
     rows = [[way, *(plain(named[time + id]) for time in TIMES.values())] for way, id in WAYS.items()]
     return markdown(["mean score or lines", *TIMES], rows) + "\n"
 
 
-def page(name: str, top: str = "") -> str:
+def page(name, top=""):
     """A question's page in Markdown: title, caption, picture, table and commands.
 
     Args:
@@ -569,28 +565,28 @@ def page(name: str, top: str = "") -> str:
     return "\n\n".join([*parts, table(name, records())])
 
 
-def linked(text: str, address: Callable[[str], str]) -> str:
+def linked(text, address):
     """A page's text in which each question that is named in code leads to its address.
 
     Lines `Full tables: …` get the questions' titles. A name among other code stays as it is.
     """
 
-    def titled(match: re.Match[str]) -> str:
+    def titled(match):
         return f"[{QUESTIONS[match[1]].title}]({address(match[1])})"
 
-    def named(match: re.Match[str]) -> str:
+    def named(match):
         return f"[`{match[1]}`]({address(match[1])})" if match[1] in QUESTIONS else match[0]
 
     text = FULL.sub(lambda line: re.sub(r"`([^`]+)`", titled, line[0]), text)
     return re.sub(r"(?<!\[)`([^`\n]+)`", named, text)
 
 
-def rendered(text: str, known: list[Record]) -> str:
+def rendered(text, known):
     """A page's text with its tables as the records have them."""
     return MARKED.sub(lambda match: f"{match[1]}{table(match[2], known)}{match[3]}", text)
 
 
-def main() -> None:
+def main():
     if (name := "".join(sys.argv[1:2])) in QUESTIONS:
         print(page(name, f"{ROOT}/"))
     elif name == "--write":

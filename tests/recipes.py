@@ -8,7 +8,7 @@ RECIPES = sorted(path for path in (ROOT / "tests" / "clients").glob("*.py") if p
 CHECKS = "\n# What `make clients` checks beyond that:\n"
 
 
-def shown(recipe: Path) -> str:
+def shown(recipe):
     """The code of a recipe that the guide shows on the site, without its docstring."""
     code, _, _ = recipe.read_text(encoding="utf-8").partition(CHECKS)
     return code.split('"""\n\n', 1)[1]

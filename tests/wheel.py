@@ -14,7 +14,6 @@ import sys
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("envs/mergefall", "baselines/mergefall_baselines", "training/mergefall_training")
@@ -42,7 +41,7 @@ print("Python", sys.version.split()[0], mergefall.__file__, result.scores, lines
 """
 
 
-def build(folder: Path) -> tuple[Path, Path]:
+def build(folder):
     """The sdist of the clone and the wheel of the sdist. Raises AssertionError if the clone makes another wheel."""
     quiet = {"check": True, "stdout": subprocess.DEVNULL}
     subprocess.run([sys.executable, "-m", "build", "--outdir", folder, ROOT], **quiet)
@@ -52,7 +51,7 @@ def build(folder: Path) -> tuple[Path, Path]:
     return sdist, wheel
 
 
-def check_content(wheel: Path) -> None:
+def check_content(wheel):
     """Raises AssertionError unless the wheel holds the files of the packages, data included, and no others."""
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
@@ -63,7 +62,7 @@ def check_content(wheel: Path) -> None:
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB, {len(names)} files", flush=True)
 
 
-def use(distribution: Path, python: str, folder: Path) -> None:
+def use(distribution, python, folder):
     """Install a wheel or sdist into an empty environment of a Python, and use it there."""
     home = folder / "empty"
     subprocess.run([python, "-m", "venv", "--clear", home], check=True)
@@ -71,12 +70,12 @@ def use(distribution: Path, python: str, folder: Path) -> None:
     pip = [own, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*pip, "-c", ROOT / "constraints.txt", distribution], check=True)
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    inside: dict[str, Any] = {"check": True, "cwd": folder, "env": environment}
+    inside = {"check": True, "cwd": folder, "env": environment}
     subprocess.run([own, "-c", USE], **inside)
     subprocess.run([own, "-m", "mergefall_training", "players"], **inside, stdout=subprocess.DEVNULL)
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--python", action="append", help="of the environment; may be repeated (default: this one)")
     parser.add_argument("--dist", type=Path, help="folder with a wheel and an sdist (default: both are built)")

@@ -96,25 +96,29 @@ def _count(change: int) -> None:
 def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: float | None) -> Any:
     """Call a function in another thread; an exception in this one, as by Ctrl-C, sets the flag."""
     global _stops
-    results, errors, done = [], [], threading.Event()
+    results, errors, done, cancelled = [], [], threading.Event(), threading.Event()
 
     def call() -> None:
         try:
-            results.append(_counted(function, arguments))
+            if not cancelled.is_set():
+                results.append(_counted(function, arguments))
         except BaseException as error:
             errors.append(error)
         finally:
             done.set()
 
-    threading.Thread(target=call, daemon=True, name="mergefall-search").start()
+    thread = threading.Thread(target=call, daemon=True, name="mergefall-search")
     try:
+        thread.start()
         while not done.wait(0.1):  # Windows sees Ctrl-C only between waits
             if latest is not None and perf_counter() > latest:
                 raise TimeoutError
     except BaseException:
         with _lock:
             _flag[0], _stops = 1, _stops + 1
-        done.wait()
+        cancelled.set()  # if Ctrl-C came before the thread was alive
+        if thread.is_alive():
+            done.wait()
         _count(0)
         raise
     for error in errors:

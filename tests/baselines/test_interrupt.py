@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import gymnasium as gym
 import numpy as np
 import pytest
+from mergefall import interrupt
 from mergefall.games import game_of
 from mergefall.interrupt import Caller, stopped
 from mergefall.kernels import kernel
@@ -107,6 +108,20 @@ def test_ctrl_c_ends_the_searches_of_all_threads(ctrl_c):
         assert all(isinstance(other.exception(), KeyboardInterrupt) for other in others)
     Caller()(search, started, 0, 9)
     assert started.all()
+
+
+def test_ctrl_c_while_the_thread_of_a_search_starts(monkeypatch):
+    """The search is not left running: the next one would share its memory."""
+    start, started = threading.Thread.start, np.zeros(1, bool)
+
+    def interrupted(thread):
+        start(thread)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Caller()(search, started, 0, 1 << 60)
+    assert interrupt._running == 0
 
 
 def compile_kernels(count, done):

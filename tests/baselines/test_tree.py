@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from mergefall import game2048
 from mergefall.tetris import from_text
 from mergefall_baselines import make
 from mergefall_baselines.tree import CONSIDERED, halving
 
 from .trees import searched_tree
 
-BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
+BOARD = game2048.from_text("32 16 8 4/2 2 . ./4 . . 2/. . . .")
 FIELD = {"board": from_text("...../...../...../...../##..#"), "piece": 1, "queue": [2]}
 SHOWN = {"2048": BOARD, "tetris": FIELD}
 

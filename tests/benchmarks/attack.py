@@ -11,11 +11,11 @@ import numpy as np
 from mergefall.tetris.keys import CLEARS
 from mergefall.tetris.keys.game import PERFECT_ATTACK
 from mergefall_baselines.player import recorded, steps
-from mergefall_training.play.records import Episode, Header, actions_of, read_records
+from mergefall_training.play.records import actions_of, read_records
 from mergefall_training.play.statistics import bootstrap
 
 
-def attack(header: Header, episode: Episode) -> int:
+def attack(header, episode):
     """The attack of a game, by AlphaTetris's table."""
     actions, total, before = actions_of(episode.actions, episode.length), 0, 0
     for step in steps(header.make(), episode.seed, recorded(actions.tolist())):

@@ -15,7 +15,6 @@ import sys
 import tempfile
 import time
 import venv
-from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,7 +39,7 @@ else:
 """
 
 
-def peer_python(package: str) -> Path:
+def peer_python(package):
     """The Python of a peer's own environment, which is made if it is not there yet."""
     folder = Path(".bench") / package.partition("==")[0]
     binary = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
@@ -52,7 +51,7 @@ def peer_python(package: str) -> Path:
     return binary
 
 
-def figures_of(worker: str, size: int) -> Generator[float]:
+def figures_of(worker, size):
     """The figures of a worker, in a process that begins with the first one."""
     python, environment = Path(sys.executable), dict(os.environ)
     if worker in PEERS:
@@ -78,11 +77,11 @@ class Contest:
     ratios: str = ""
     sizes: tuple[int, ...] = (1,)
 
-    def run(self, rounds: int) -> None:
+    def run(self, rounds):
         print(f"\n{self.heading}")
         turns = {one: figures_of(*one) for one in itertools.product(self.workers.split(), self.sizes)}
         taken = [[next(figures) for figures in turns.values()] for _ in range(rounds)]
-        medians: dict[str, list[float]] = {}
+        medians = {}
         for (worker, size), figures in zip(turns, zip(*taken, strict=True), strict=True):
             turns[worker, size].close()
             median, games = statistics.median(figures), f", {size} games" if size > 1 else ""
@@ -97,7 +96,7 @@ class Contest:
 class Start:
     """From `python` to the first step."""
 
-    def run(self, rounds: int) -> None:
+    def run(self, rounds):
         print("\nFrom `python` to the first step: with an empty kernel cache, then with a full one")
         for env, size in itertools.product(("mergefall/Game2048-v0", "mergefall/Tetris-v0"), (1, 1024)):
             times = []
@@ -115,7 +114,7 @@ SIZES, TETRIS_SIZES = (1024, 4096, 16384), (256, 1024, 4096)  # games of a batch
 OURS_AND_PGX = "batched-ours-1 batched-ours-2 batched-pgx batched-pgx-scan"
 OURS_AND_JUMANJI = "tetris-batched-1 tetris-batched-2 tetris-batched-jumanji"
 LEARNERS = "maskable-ppo maskable-ppo-own dqn dqn-own distill kickstart one-file"
-CONTESTS: dict[str, list[Contest | Start]] = {
+CONTESTS = {
     "2048": [
         Contest("One environment through gymnasium.make", "single-ours single-peer", "single-ours/single-peer"),
         Contest(
@@ -182,7 +181,7 @@ CONTESTS: dict[str, list[Contest | Start]] = {
 }
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to measure, of {', '.join(CONTESTS)} (all)")
     parser.add_argument("--rounds", type=int, default=5, help="turns that each worker takes (5)")

@@ -8,16 +8,13 @@ them, drawn with replacement, and the truth should lie in 95 % of the intervals.
 """
 
 import argparse
-from collections.abc import Callable
 from functools import partial
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from mergefall_baselines import make
 from mergefall_training import evaluate
 from mergefall_training.play.statistics import (
-    Estimate,
     bootstrap,
     difference,
     exponential_mean,
@@ -30,13 +27,11 @@ from mergefall_training.play.statistics import (
     wilson,
 )
 from mergefall_training.play.tables import markdown
-from numpy.typing import NDArray
 
-Draw = Callable[[np.random.Generator, int], Estimate]  # the interval of an evaluation of N games
 GAMES = 10_000
 
 
-def games(player: str, cap: int | None = None, **options: object) -> NDArray[np.int64]:
+def games(player, cap=None, **options):
     """The results of many games: int64[3, games], the headline figure, whether it ended by itself, the largest tile."""
     tetris = player.startswith("tetris")
     env, kwargs = ("mergefall/Tetris-v0", {"rows": 6, "preview": 0}) if tetris else ("mergefall/Game2048-v0", {})
@@ -45,34 +40,34 @@ def games(player: str, cap: int | None = None, **options: object) -> NDArray[np.
     return np.array([played.results, ended, np.zeros(GAMES) if tetris else played.max_tiles], dtype=np.int64)
 
 
-def of(function: Callable[..., Estimate], *arrays: NDArray[Any]) -> Draw:
+def of(function, *arrays):
     """`function` of the same games of each array."""
 
-    def draw(rng: np.random.Generator, n: int) -> Estimate:
+    def draw(rng, n):
         seeds = rng.integers(GAMES, size=n)
         return function(*(array[..., seeds] for array in arrays))
 
     return draw
 
 
-def capped(lines: NDArray[np.int64]) -> Estimate:
+def capped(lines):
     return exponential_mean(*lines[:2].sum(axis=1))
 
 
-def lines() -> list[tuple[str, str, tuple[int, ...], float, Draw]]:
+def lines():
     """The lines of the table: (interval, what was measured, each N, the truth, how to draw)."""
     best, other = (games("2048/expectimax", heuristic=name, depth=2) for name in ("nneonneo", "prairie-fire"))
     scores, others, big = best[0].astype(float), other[0].astype(float), best[2] >= 2048
     cut, weak_cut = games("tetris/bcts", cap=150), games("tetris/dellacherie", cap=150)
     mean, weak_mean = (games(f"tetris/{name}")[0].mean() for name in ("bcts", "dellacherie"))
 
-    def worst(rng: np.random.Generator, n: int) -> Estimate:
+    def worst(rng, n):
         """Of equal players, the one with the lowest mean beside the one with the highest, as a report compares them."""
         alike = scores[rng.integers(GAMES, size=(10, n))]
         order = alike.mean(axis=1).argsort()
         return ratio(alike[order[0]], alike[order[-1]], confidence=1 - 0.05 / 45)
 
-    def capped_ratio(rng: np.random.Generator, n: int) -> Estimate:
+    def capped_ratio(rng, n):
         ours, theirs = (one[:2, rng.integers(GAMES, size=n)].sum(axis=1) for one in (cut, weak_cut))
         return exponential_ratio(*ours, *theirs)
 
@@ -126,7 +121,7 @@ def lines() -> list[tuple[str, str, tuple[int, ...], float, Draw]]:
     ]
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--samples", type=int, default=4000, help="evaluations for each line (default: %(default)s)")
     samples, rows = parser.parse_args().samples, []

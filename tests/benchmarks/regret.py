@@ -9,13 +9,12 @@ solved first, which takes minutes and 1.3 GiB of memory.
 import argparse
 
 import gymnasium as gym
-import mergefall  # noqa: F401
 import numpy as np
 from mergefall_baselines import make
 from mergefall_training.cli import parse_options
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("player")
     parser.add_argument("--option", metavar="NAME=VALUE", action="append", default=[])

@@ -28,7 +28,7 @@ OPTIONS = {
 }
 
 
-def main() -> None:
+def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--beside", metavar="PROGRAM")
@@ -55,7 +55,7 @@ def main() -> None:
         print(f"{title:45} {1000 * statistics.median(taken) / len(boards):9.4f} {same:.1%}")
 
 
-def run_beside(program: str, boards: list[np.ndarray]) -> tuple[float, list[int]]:
+def run_beside(program, boards):
     """Seconds and moves of another program."""
     words = [sum(int(rank) << (4 * i) for i, rank in enumerate(board.flat)) for board in boards]
     text = "".join(f"{word:016x}\n" for word in words)

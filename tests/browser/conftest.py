@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 from html import unescape
-from pathlib import Path
 
 import pytest
 
@@ -32,7 +31,7 @@ def asked():
     return _asked
 
 
-def _asked(page: Path, question: str, place: str = "", width: int = 1000):
+def _asked(page, question, place="", width=1000):
     """What a JavaScript function returns in a page; fails if the page complains on its console."""
     copy = page.with_name(f"asked-{page.name}")
     copy.write_text(page.read_text() + ASK % question)

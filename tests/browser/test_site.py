@@ -46,7 +46,7 @@ SEARCH = """async () => {
 class Addresses(HTMLParser):
     """What a page can be entered at (`ids`), and what it leads to or loads (`targets`)."""
 
-    def __init__(self, page: Path) -> None:
+    def __init__(self, page):
         super().__init__()
         self.ids, self.targets = set(), []
         self.feed(page.read_text(encoding="utf-8"))

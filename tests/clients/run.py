@@ -49,7 +49,7 @@ PettingZoo: `mergefall.tetris.versus.parallel`, held by its own tests of the API
 """
 
 
-def main() -> None:
+def main():
     names = sys.argv[1:] or list(CLIENTS)
     if unknown := set(names) - CLIENTS.keys():
         sys.exit(f"there is no recipe {', '.join(sorted(unknown))}; there are {', '.join(CLIENTS)}")
@@ -68,7 +68,7 @@ def main() -> None:
         sys.exit(f"failed: {', '.join(failed)}")
 
 
-def row_of(name: str, wheel: Path) -> list[str]:
+def row_of(name, wheel):
     """Run a recipe; its row of the table."""
     (title, extra, *packages), home, recipe = CLIENTS[name], HOME / name, HERE / f"{name}.py"
     print(f"== {title}", flush=True)
@@ -92,7 +92,7 @@ def row_of(name: str, wheel: Path) -> list[str]:
     return [title, *versions, link, passed, f"{seconds:.0f}", f"{datetime.date.today()}"]
 
 
-def version_of(python: Path, package: str) -> str:
+def version_of(python, package):
     """The version of an installed package."""
     show = f"import importlib.metadata as m; print(m.version({package!r}))"
     return subprocess.run([python, "-c", show], capture_output=True, text=True, check=True).stdout.strip()

@@ -1,7 +1,6 @@
 """`chance_outcomes` of both environments, against what their own random streams draw."""
 
 import gymnasium as gym
-import mergefall  # noqa: F401
 import numpy as np
 import pytest
 from mergefall.game2048.rules import outcomes
@@ -22,7 +21,7 @@ VARIANTS = [
 each_variant = pytest.mark.parametrize(("name", "kwargs"), VARIANTS, ids=str)
 
 
-def key(observation) -> bytes:
+def key(observation):
     """An observation as bytes."""
     if isinstance(observation, dict):
         return b"".join(np.asarray(observation[name]).astype(np.int64).tobytes() for name in sorted(observation))

@@ -1,7 +1,6 @@
 """Whole games in text: the same game as by actions, and answers that name no legal move."""
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec

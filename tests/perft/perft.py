@@ -60,7 +60,7 @@ def count_placements(columns, pieces, row):
     return total
 
 
-def check(path: Path) -> bool:
+def check(path):
     """Whether all counts of a file hold; prints each, and the divide of each that differs."""
     good = True
     for line in path.read_text(encoding="utf-8").splitlines():
@@ -81,7 +81,7 @@ def check(path: Path) -> bool:
     return good
 
 
-def main(arguments: list[str]) -> int:
+def main(arguments):
     paths = [Path(argument) for argument in arguments] or sorted(Path(__file__).parent.glob("*.txt"))
     return 0 if all([check(path) for path in paths]) else 1
 

@@ -4,11 +4,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 
 
-def in_terminal(arguments: Sequence[str], keys: Sequence[bytes]) -> tuple[str, int]:
+def in_terminal(arguments, keys):
     """What `mergefall` with these arguments prints in a terminal where keys are pressed, and its status."""
     ours, theirs = os.openpty()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "TERM": "dumb"}
@@ -29,10 +28,10 @@ def in_terminal(arguments: Sequence[str], keys: Sequence[bytes]) -> tuple[str, i
 class Clock:
     """A clock that stands still unless somebody waits; `monotonic` for the module `time`."""
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.now = 1000.0
 
-    def monotonic(self) -> float:
+    def monotonic(self):
         return self.now
 
 
@@ -41,19 +40,19 @@ class Script:
 
     render_mode, interactive = "ansi", True
 
-    def __init__(self, keys: Sequence[str], clock: Clock | None = None) -> None:
+    def __init__(self, keys, clock=None):
         self._keys, self.shown, self.waited, self._clock = list(keys), [], [], clock
 
-    def __enter__(self) -> "Script":
+    def __enter__(self):
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error):
         pass
 
-    def show(self, pictures: Sequence[object], lines: Sequence[str]) -> None:
+    def show(self, pictures, lines):
         self.shown.append((list(pictures), lines))
 
-    def read(self, timeout: float | None = None) -> list[str]:
+    def read(self, timeout=None):
         self.waited.append(timeout)
         if self._clock:
             self._clock.now += timeout or 0

@@ -36,7 +36,7 @@ class ReferenceSearch:
     rewards: bool = False
     memo: dict = field(default_factory=dict, repr=False)
 
-    def action_values(self, board: Board) -> list[float]:
+    def action_values(self, board):
         """Value of the four actions, -inf where illegal."""
         left = math.inf if self.depth is None else self.depth
         values = []
@@ -46,7 +46,7 @@ class ReferenceSearch:
             values.append(value + gain * self.rewards)
         return values
 
-    def to_move(self, board: Board, left: float, ply: int, probability: float) -> float:
+    def to_move(self, board, left, ply, probability):
         """Value of a player's node with `left` own moves to go."""
         moves = [(after, gain) for after, gain, legal in (move(board, action) for action in range(4)) if legal]
         if not moves:
@@ -58,7 +58,7 @@ class ReferenceSearch:
             best = max(best, self.dead)
         return best + self.own(board, True, ply)
 
-    def after_move(self, board: Board, left: float, ply: int, probability: float) -> float:
+    def after_move(self, board, left, ply, probability):
         """Value of an afterstate with `left` own moves to go."""
         if (left == 0 and self.leaf == "afterstate") or (left > 0 and probability < self.cutoff):
             return self.heuristic(board, False) * self.weight(ply)
@@ -67,7 +67,7 @@ class ReferenceSearch:
             self.memo[key] = self.opponent(board, left, ply, probability) + self.own(board, False, ply)
         return self.memo[key]
 
-    def opponent(self, board: Board, left: float, ply: int, probability: float) -> float:
+    def opponent(self, board, left, ply, probability):
         cells = empty_cells(board)
         worst, total = math.inf, 0.0
         for cell in cells:
@@ -80,9 +80,9 @@ class ReferenceSearch:
             total += average / len(cells)
         return total if self.kind == "expectimax" else worst
 
-    def own(self, board: Board, to_move: bool, ply: int) -> float:
+    def own(self, board, to_move, ply):
         """What an inner node adds of its own."""
         return self.heuristic(board, to_move) * self.weight(ply) if self.kind == "mixed" else 0.0
 
-    def weight(self, ply: int) -> float:
+    def weight(self, ply):
         return 2.0**ply if self.kind == "mixed" else 1.0

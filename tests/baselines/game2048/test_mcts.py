@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from mergefall.game2048 import outcomes
+from mergefall.game2048 import from_text, outcomes
 from mergefall.game2048.board import CELLS
 from mergefall.game2048.rules import move
 from mergefall_baselines import Player, make, tree
 
 from ..trees import searched_tree
 
-BOARD = np.array([[5, 4, 3, 2], [1, 1, 0, 0], [2, 0, 0, 1], [0, 0, 0, 0]])
+BOARD = from_text("32 16 8 4/2 2 . ./4 . . 2/. . . .")
 SMALL = [[[1, 1], [0, 0]], [[2, 3], [1, 0]], [[1, 2], [3, 0]], [[3, 3], [1, 0]], [[1, 4], [2, 0]]]
 
 

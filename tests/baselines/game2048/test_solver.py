@@ -19,11 +19,11 @@ SLOW = bool(os.environ.get("MERGEFALL_SLOW"))
 WIDE = {"score": 2641.873036} | ({256: 0.869756, 512: 0.024639} if SLOW else {})
 
 
-def size_id(entry: dict) -> str:
+def size_id(entry):
     return f"{entry['rows']}x{entry['cols']}"
 
 
-def is_run(entry: dict) -> bool:
+def is_run(entry):
     return SLOW or entry["rows"] * entry["cols"] < 9
 
 
@@ -61,7 +61,7 @@ def test_2x4():
         assert Optimal(objective=objective).start_value(2, 4) == pytest.approx(value, abs=1e-6)
 
 
-def visited(rows: int, cols: int, games: int) -> list[reference.Board]:
+def visited(rows, cols, games):
     """Boards with the player to move, from random games by the reference rules."""
     draw, boards = random.Random(1), []
     for _ in range(games):

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from mergefall.kernels import kernel

@@ -3,7 +3,6 @@
 import copy
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from mergefall.tetris import place

@@ -8,7 +8,6 @@ import sys
 from dataclasses import asdict
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from mergefall.tetris import game

@@ -1,7 +1,6 @@
 """Tetris by keys: the compiled rules against those in plain Python, kicks against the golden data, spins by hand."""
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from hypothesis import given, settings

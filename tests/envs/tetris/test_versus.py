@@ -1,7 +1,6 @@
 """Matches of Tetris by keys: the plain rules of both sides, the same match for PettingZoo, and its own checks."""
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from mergefall.tetris import game as words

@@ -1,7 +1,6 @@
 """Policies over afterstates: what they make of legal and illegal actions, and what they refuse."""
 
 import gymnasium as gym
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 import torch

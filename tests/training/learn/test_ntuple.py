@@ -25,12 +25,12 @@ from ...baselines.game2048.reference_network import ReferenceNetwork
 GAME = "mergefall/Game2048-v0"
 
 
-def config(patterns="0123 01", rows=2, cols=2, timesteps=6000, interval=2000, **changed) -> Config:
+def config(patterns="0123 01", rows=2, cols=2, timesteps=6000, interval=2000, **changed):
     hyperparameters = {"patterns": patterns, "learning_rate": 0.5, "threads": 1} | changed
     return Config("ntuple", GAME, {"rows": rows, "cols": cols}, hyperparameters, timesteps, interval, episodes=5)
 
 
-def learnt(asked: Config) -> Learner:
+def learnt(asked):
     learner = Learner(asked)
     while learner.step < asked.timesteps:
         learner.learn()
@@ -40,7 +40,7 @@ def learnt(asked: Config) -> Learner:
 class PlainLearner(ReferenceNetwork):
     """TD(0) in plain Python; if it is coherent, with each entry's own share of the rate."""
 
-    def __init__(self, patterns: str, stream: int, rate: float, coherent: bool) -> None:
+    def __init__(self, patterns, stream, rate, coherent):
         super().__init__(patterns)
         self.stream, self.rate, self.coherent = stream, rate, coherent
         self.closest = np.inf  # the least by which a chosen move was better than another
@@ -53,14 +53,14 @@ class PlainLearner(ReferenceNetwork):
         cell = cells[(bits >> 32) * len(cells) >> 32]
         return reference.spawn(board, cell, 2 if bits & 0xFFFFFFFF < 429496730 else 1)
 
-    def learn(self, board, error: float) -> None:
+    def learn(self, board, error):
         for key in list(self.keys(board)):
             share = abs(self.net[key]) / self.size[key] if self.coherent and self.size[key] else 1.0
             self.entries[key] += self.rate * share * error
             self.net[key] += error
             self.size[key] += abs(error)
 
-    def play(self, board) -> int:
+    def play(self, board):
         """Play a game from a board and learn from it; the number of moves."""
         last, moves = None, 0
         while True:
@@ -98,7 +98,7 @@ def test_games_are_learnt_from_as_the_plain_twin_does(coherence):
     assert found.entries == pytest.approx(twin.entries, abs=1e-3)
 
 
-def scores(learner: Learner, games: int) -> np.ndarray:
+def scores(learner, games):
     kwargs = {"rows": learner.model.shape.rows, "cols": learner.model.shape.cols}
     player = ntuple(learner.model)
     return np.array([player.play(GAME, seed, kwargs).figures["score"] for seed in range(games)])

@@ -3,7 +3,6 @@
 from concurrent.futures import ThreadPoolExecutor
 
 import gymnasium as gym
-import mergefall  # noqa: F401
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode

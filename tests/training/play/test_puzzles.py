@@ -4,7 +4,6 @@ import json
 from dataclasses import asdict
 from itertools import islice
 
-import mergefall  # noqa: F401  (registers the environments)
 import numpy as np
 import pytest
 from hypothesis import given

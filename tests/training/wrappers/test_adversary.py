@@ -4,7 +4,6 @@ import json
 from functools import partial
 
 import gymnasium as gym
-import mergefall  # noqa: F401
 import numpy as np
 import pytest
 from gymnasium.envs.registration import EnvSpec
