@@ -180,8 +180,11 @@ def test_the_folder_of_a_run_says_how_it_is_resumed(tmp_path, command, begin, mo
 
 WITHOUT = """
 import sys
-for name in {missing!r}:
-    sys.modules[name] = None  # as if it were not installed
+class NotInstalled:
+    def find_spec(name, *others):
+        if name in {missing!r}:
+            raise ModuleNotFoundError(name, name=name)
+sys.meta_path.insert(0, NotInstalled)
 from mergefall_training.learn.run import Config, train
 train({folder!r}, Config(*{config!r}, episodes=2), progress=False)
 """
