@@ -10,10 +10,10 @@ from mergefall.kernels import direct
 from mergefall.tetris import game
 from mergefall.tetris.render import Canvas
 from mergefall.tetris.rules import Rules
-from mergefall.tetris.seen import ATTACK, CLEAR, HOLD, LINES, LOOK, PIECE, PIECES, SCORE, WON
+from mergefall.tetris.seen import LOOK
 from mergefall.typing import Bools, Dict, Info
 
-BLOCK = 32  # rows
+BLOCK = 64  # rows
 _IDS = tuple(map(np.int64, range(game.KINDS + 1)))  # an array's element takes longer
 
 
@@ -36,27 +36,33 @@ class PieceGame(Games):
     """What the single environments of both ways to play have in common: a step, and what it shows.
 
     A step writes into the next row of a block and returns views of it, because making five arrays takes longer than
-    playing. The last row belongs to the kernel.
+    playing.
     """
 
     rules: Any
-    derived = "_block", "_rows", "_counts", "_advance"
+    derived = "_plan", "_plan_at", "_row", "_rows", "_advance"
 
     def _bind(self) -> None:
-        rules, self._block = self.rules, self.rules.seen(BLOCK)[:3]
-        self._limits, self._holds, self._matches = rules.limits(0), rules.hold, rules.matches
-        self._sizes = (BLOCK, *(2,) * rules.matches, rules.height, rules.cols)
+        rules, state, seen = self.rules, self._states[0], self.rules.seen(1)
+        self._reach, self._holds, self._matches = rules.reach, rules.hold, rules.matches
+        sizes = [part.shape[1] for part in (seen.numbers, seen.boards, seen.masks)]
+        self._plan = np.array([state.ctypes.data, state.size, *sizes, rules.reward_index, rules.illegal_limit])
+        self._plan_at = self._plan.ctypes.data
+        boards = *(2,) * rules.matches, rules.height, rules.cols
+        parts = [("numbers", np.int64, sizes[0]), ("boards", np.uint8, boards), ("masks", np.int8, sizes[2])]
+        self._row = np.dtype(parts, align=True)
         self._cuts = [
             (rules.numbers | rules.info_numbers).get(name) for name in ("queue", "place", "status", "multiset")
         ]
         self._begin_block()
-        self._advance = direct(rules.kernels.step_one, self._states, 0, self._limits, 0, self._block)
+        self._advance = direct(rules.kernels.step_one, 0, 0, 0, self._reach)
 
     def _begin_block(self) -> None:
-        self._block = boards, numbers, masks = tuple(map(np.empty_like, self._block))
-        self._counts = memoryview(numbers[-1])  # pyright: ignore[reportArgumentType]
+        block = np.empty(BLOCK, self._row)
+        first, numbers = block.ctypes.data, block["numbers"]
         parts = (repeat(None) if cut is None else numbers[:, cut] for cut in self._cuts)
-        self._rows = zip(range(BLOCK - 1), masks, boards.reshape(self._sizes), *parts)  # noqa: B905
+        places = range(first, first + block.nbytes, block.itemsize)
+        self._rows = zip(places, block["masks"], block["boards"], *parts)  # noqa: B905
 
     def _look(self) -> tuple[Dict, Info]:
         observation, _, _, _, info = self._play(LOOK)
@@ -69,33 +75,33 @@ class PieceGame(Games):
             self._begin_block()
             row = next(self._rows)
         at, mask, board, queue, place, status, multiset = row
-        legal, over, truncated, reward = self._advance(self._states, action, self._limits, at, self._block)
-        counts = self._counts
+        found = self._advance(self._plan_at, at, action, self._reach)
+        legal, over, truncated, reward, lines, score, pieces, piece, hold, attack, clear, won = found
         if place is None:
-            observation = {"board": board, "piece": _IDS[counts[PIECE]], "queue": queue, "hold": _IDS[counts[HOLD]]}
+            observation = {"board": board, "piece": _IDS[piece], "queue": queue, "hold": _IDS[hold]}
             info = {
                 "action_mask": mask,
-                "lines": counts[LINES],
-                "score": counts[SCORE],
-                "pieces": counts[PIECES],
+                "lines": lines,
+                "score": score,
+                "pieces": pieces,
                 "legal": legal,
             }
         else:
             observation = {
                 "board": board,
-                "piece": _IDS[counts[PIECE]],
+                "piece": _IDS[piece],
                 "place": place,
                 "status": status,
                 "queue": queue,
-                "hold": _IDS[counts[HOLD]],
+                "hold": _IDS[hold],
             }
             info = {
                 "action_mask": mask,
-                "lines": counts[LINES],
-                "score": counts[SCORE],
-                "pieces": counts[PIECES],
-                "attack": counts[ATTACK],
-                "clear": counts[CLEAR],
+                "lines": lines,
+                "score": score,
+                "pieces": pieces,
+                "attack": attack,
+                "clear": clear,
                 "legal": legal,
             }
         if not self._holds:
@@ -103,7 +109,7 @@ class PieceGame(Games):
         if queue is None:
             del observation["queue"]
         if self._matches:
-            (observation["board"], observation["opponent"]), info["won"] = board, counts[WON]
+            (observation["board"], observation["opponent"]), info["won"] = board, won
         if multiset is not None:
             info["multiset"] = multiset
         return observation, reward, over, truncated, info

@@ -8,8 +8,9 @@ from collections import namedtuple
 from typing import NamedTuple
 
 import numpy as np
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
-from mergefall.kernels import kernel, unowned
+from mergefall.kernels import borrow, kernel, unowned
 from mergefall.tetris import game
 from mergefall.typing import Array, Bools, Bytes, Floats, Ints, Kernel
 
@@ -79,21 +80,26 @@ def kernels_of(begin_one: Kernel, play: Kernel, show: Kernel, is_over: Kernel, w
             show(state, over, reach, boards[i], numbers[i], masks[i])
 
     @kernel
-    def step_one(states, action, limits, row, seen):
-        """Step the one game of a batch: (legal, over, whether it is truncated, what it pays).
+    def step_one(plan, row, action, reach):
+        """Step one game: (legal, over, whether it is truncated, what it pays, and its first `OWN` numbers).
 
-        Writes a row of the first three arrays of a `Seen`, and the row's numbers into the last row as well.
+        Addresses, because to take an array from Python takes as long as a tenth of a step.
+
+        - `plan`: the address of int64[7]: the address and size of the state, the sizes of what a row holds, the index
+          of the reward, illegal actions that truncate.
+        - `row`: the address to write to: int64 numbers, then the cells of boards, then the mask.
         """
-        states, limits, (boards, numbers, masks) = unowned((states, limits, seen))
-        reward, illegal_limit, _, reach = limits
-        state, written = states[0], numbers[len(numbers) - 1]
+        plan = borrow(plan, np.int64, 7)
+        state, numbers = borrow(plan[0], np.uint64, plan[1]), borrow(row, np.int64, plan[2])
+        row += numbers.size * 8
+        board, mask = borrow(row, np.uint8, plan[3]), borrow(row + plan[3], np.int8, plan[4])
         if action == LOOK:
-            legal, over, paid, written[CLEAR] = True, is_over(state), 0.0, 0
+            legal, over, paid, numbers[CLEAR] = True, is_over(state), 0.0, 0
         else:
-            legal, over, paid = play(state, action, reward, reach, written)
-        show(state, over, reach, boards[row], written, masks[row])
-        numbers[row] = written
-        return legal, over, np.int64(state[game.ILLEGAL]) >= illegal_limit, paid
+            legal, over, paid = play(state, action, plan[5], reach, numbers)
+        show(state, over, reach, board, numbers, mask)
+        stuck = np.int64(state[game.ILLEGAL]) >= plan[6]
+        return legal, over, stuck, paid, *to_fixed_tuple(numbers, OWN)  # pyright: ignore[reportCallIssue]
 
     @kernel
     def begin(states, which, starts, drawn):
