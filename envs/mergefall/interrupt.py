@@ -41,11 +41,11 @@ _of_thread = threading.local()  # its attribute `deadline`
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
     """Searches of this thread end after so many seconds, with TimeoutError."""
-    _of_thread.deadline = perf_counter() + seconds
+    before, _of_thread.deadline = getattr(_of_thread, "deadline", None), perf_counter() + seconds
     try:
         yield
     finally:
-        del _of_thread.deadline
+        _of_thread.deadline = before
 
 
 class Caller:
