@@ -21,7 +21,7 @@ from mergefall_training.play.statistics import Estimate, mean_of_runs, short
 # Okabe and Ito's palette, distinct for any colour vision (jfly.uni-koeln.de/color, 2008).
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#666666"
 PALETTE = [BLUE, ORANGE, GREEN, "#CC79A7", "#D55E00", "#56B4E9", "#000000", "#BDAE00"]
-MARKERS = "osD^v"  # for more players than colours
+MARKERS, DASHES = "osD^v", ("--", ":", "-.")  # for more players than colours
 LABEL = 72  # letters of a label
 BELOW = {"ncols": 2, "fontsize": 9}  # a legend of long labels
 Drawn = tuple[str, float, dict[str, int]]  # a plot's title, its height, and arguments of its legend
@@ -64,6 +64,7 @@ def _headline_axis(axes: Axes, name: Literal["x", "y"], results: ArrayLike) -> N
     if lowest >= 0 and highest > 20 * max(lowest, 1):
         getattr(axes, f"set_{name}scale")("symlog", linthresh=1, linscale=0.3)
         subs = [1] if highest > 10_000 * max(lowest, 1) else [1, 2, 5]
+        axes.autoscale_view()  # `axhline` had it done in the other scale
         axis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=1, subs=subs))  # the scale brings its own
     axis.set_major_formatter(lambda value, _: short(value))
     if lowest >= 0 > min(getattr(axes, f"get_{name}lim")()):
@@ -129,10 +130,10 @@ def _learning(result: ContestResult, axes: Axes) -> Drawn:
         label = f"{_named(line.label, found[-1], len(curves))}, N={curves[0][-1].episodes} a point"
         axes.plot(steps, values, color=colour, label=label)
     others = [row for row in result.rows if not row.group]
-    for row in others:
+    for row, (dashes, colour) in zip(others, cycle(product(DASHES, PALETTE))):
         shown.append(_seen(row.summary.mean)[0])
         label = _named(row.label, row.summary.mean)
-        axes.axhline(shown[-1], color=next(colours), linewidth=0.8, linestyle=(0, (4, 3)), label=label)
+        axes.axhline(shown[-1], color=colour, linewidth=0.9, linestyle=dashes, label=label)
     learnt = [point.mean for line in result.trained for row in line.rows for point in row.curve]
     _headline_axis(axes, "y", [*shown, max(learnt), np.median(learnt)])
     axes.set(xlabel="steps of all environments together", ylabel=f"mean {headline}", xlim=(0, None))
