@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from mergefall import checks
 from mergefall.checks import number
 from mergefall.kernels import kernel
-from mergefall.typing import Array, Bools, Dict, Floats, Words
+from mergefall.typing import Array, Bools, Dict, Floats, Kernel, Words
 
 # The largest weight, by the precision of the kernels. Terms and the sums of a search may multiply it by 1e18 in single
 # and by 1e100 in double precision (`tile-order` multiplies two weights) before it overflows.
@@ -37,6 +37,17 @@ def _dot(typing_context: Any, terms: Any, weights: Any, first: Any, start: Any =
 
 
 dot: Any = intrinsic(_dot)
+
+
+def _named(typing_context: Any, terms: Any, count: Any) -> Any:
+    """The terms, if there are as many as names: no kernel reads or writes beyond them. Checked while compiling."""
+    expected = count.literal_value
+    if not isinstance(terms, types.BaseTuple) or len(terms) != expected:
+        raise ValueError(f"a kernel of terms returns {terms}; expected a tuple of {expected}, a number for each name")
+    return terms(terms, count), lambda context, builder, signature, args: args[0]
+
+
+named: Any = intrinsic(prefer_literal=True)(_named)
 
 
 def _write(typing_context: Any, terms: Any, target: Any) -> Any:
@@ -65,6 +76,20 @@ class Terms(NamedTuple):
     names: tuple[str, ...] = ()
     kernel: Any = no_terms
 
+    @property
+    def named(self) -> Kernel:
+        """The kernel, which does not compile if it returns another number of terms than there are names."""
+        return _counted(self.kernel, len(self.names)) if self.names else self.kernel
+
+
+@cache
+def _counted(kernel_of: Kernel, count: int) -> Kernel:
+    @kernel(forceinline=True)
+    def counted(*arguments):
+        return named(kernel_of(*arguments), count)
+
+    return counted
+
 
 @dataclass(frozen=True)
 class WeightedSum:
@@ -87,6 +112,9 @@ class WeightedSum:
         super().__init_subclass__(**arguments)
         if "term_names" not in cls.__dict__:
             cls.term_names = cls._names()
+        for name, value in vars(cls).items():
+            if isinstance(value, Terms) and name not in cls.KINDS:
+                raise ValueError(f"{cls.__name__} has the terms {name!r}; expected {' or '.join(cls.KINDS)}")
 
     @classmethod
     def _names(cls) -> tuple[str, ...]:

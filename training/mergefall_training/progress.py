@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from time import monotonic
 from typing import Any
@@ -38,8 +39,9 @@ class _Screen(Console):
 
 def console(stderr: bool = False) -> Console:
     """The console on standard output or error; `WIDTH` columns wide for a file or a pipe."""
-    terminal = _Screen(stderr=stderr)
-    return terminal if terminal.is_terminal else _Screen(stderr=stderr, width=WIDTH)
+    made = partial(_Screen, stderr=stderr, markup=False, emoji=False, highlight=False)
+    terminal = made()
+    return terminal if terminal.is_terminal else made(width=WIDTH)
 
 
 @contextmanager
@@ -75,7 +77,7 @@ def progress_bar(
             last = monotonic()
             share = f"{completed:,}" if total is None else f"{completed:,} of {total:,}"
             line = ", ".join(filter(None, (f"{title}: {share}", note, f"{last - begun:.0f} s")))
-            screen.print(line, markup=False, highlight=False, soft_wrap=True)
+            screen.print(line, soft_wrap=True)
 
     show(0, note)
     yield show

@@ -4,7 +4,9 @@ import copy
 from typing import Any, NamedTuple
 
 import numpy as np
+from mergefall.game2048.batch import payment
 from mergefall.game2048.board import CELLS, board_in, cells_of, legal_mask, move_cells, put_tile
+from mergefall.game2048.rules import Rules
 from mergefall.kernels import kernel
 from mergefall.typing import Words
 
@@ -17,7 +19,7 @@ class Settings(NamedTuple):
     """Settings of the kernels; a state is that of the game."""
 
     rewards: float  # 1 if the score of a move counts, else 0
-    log2: bool  # whether it counts as log2(1 + score)
+    paid: int  # what it counts as, the index of a reward of the environment
     memory: Words  # of the leaf's player, which remembers nothing
     leaf: Any  # settings of the leaf's decision kernel, None without one
 
@@ -28,8 +30,7 @@ def advance(state, action, bits, after, game):
     after[:] = state
     cells, rows, cols = board_in(after)
     gain = move_cells(cells, rows, cols, action)
-    reward = np.log2(1.0 + gain) if game.log2 else np.float64(gain)
-    return put_tile(cells, bits), game.rewards * reward, False
+    return put_tile(cells, bits), game.rewards * payment(gain, 0, 1, game.paid), False
 
 
 @kernel
@@ -105,12 +106,13 @@ class Mcts(TreeSearch):
 
     def _make_game(self, way: Boards) -> Game:
         rows, cols, rewards = way.rows, way.cols, self.rewards
+        paid = Rules.choices("reward").index(rewards if isinstance(rewards, str) else "score")
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
         leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
         return Game(
             kernels=tree_kernels(write_root, advance, choice_of, decide, CELLS),
-            settings=Settings(float(bool(rewards)), rewards == "log2", np.zeros(1, np.uint64), own),
+            settings=Settings(float(bool(rewards)), paid, np.zeros(1, np.uint64), own),
             words=CELLS + (rows * cols + 7) // 8,
             n_actions=4,
             leaf=leaf,

@@ -32,14 +32,15 @@ U = np.uint64
 COUNTS, IDS = 1, game.KINDS
 HELD = COUNTS + IDS
 MEMORY = HELD + 1
-DISTRIBUTIONS = ("uniform", "bag", "counted")  # in the order of `game.RANDOMIZERS`, which make them
+DISTRIBUTIONS = "uniform", "bag", "counted"
+OF_RANDOMIZER = {"uniform": "uniform", "bag7": "bag", "hidden": "counted"}
 UNIFORM, BAG, COUNTED = range(3)
 
 
 def drawn_by(distribution: str | None, rules: Rules) -> tuple[int, int]:
     """(the ids that a game draws, as bits; the index in `DISTRIBUTIONS` of the option `distribution`)."""
     ids = sum(1 << id for id in rules.piece_set.drawn)
-    return ids, DISTRIBUTIONS.index(distribution) if distribution else game.RANDOMIZERS.index(rules.randomizer)
+    return ids, DISTRIBUTIONS.index(distribution or OF_RANDOMIZER[rules.randomizer])
 
 
 @kernel

@@ -166,7 +166,7 @@ def _write(folder: Path, suite: str, results: list[ContestResult]) -> None:
     try:
         plots = import_extra("mergefall_training.compare.plots")
     except DependencyNotInstalled as error:
-        screen.print(f"No plots: {error}", highlight=False, markup=False)
+        screen.print(f"No plots: {error}")
     else:
         drawn = {result.name: plots.draw(result) for result in results if not result.series}
         files |= {f"{place}/{name}.png": png for place, pictures in drawn.items() for name, png in pictures.items()}

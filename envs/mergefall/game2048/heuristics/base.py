@@ -95,7 +95,7 @@ class Heuristic(WeightedSum):
     @classmethod
     def kernels(cls) -> Kernels:
         """The class's kernels; weights are arguments, so that all instances share them."""
-        return _kernels(cls.of_board.kernel, cls.combine_kernel, cls.packed_kernel)
+        return _kernels(cls.of_board.named, cls.combine_kernel, cls.packed_kernel)
 
     def __call__(self, ranks: ArrayLike, to_move: bool = False) -> Any:
         """The value of one board (rows, cols) as a float, of a batch (n, rows, cols) as float64[n].

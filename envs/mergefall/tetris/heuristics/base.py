@@ -136,7 +136,7 @@ class Heuristic(WeightedSum):
         super().__init_subclass__(**arguments)
         kinds = [getattr(cls, kind) for kind in cls.KINDS]
         firsts = tuple(accumulate((len(terms.names) for terms in kinds), initial=0))[:-1]
-        cls.recipe = Recipe(tuple(terms.kernel for terms in kinds), firsts, cls.memo, cls.before_clearing)
+        cls.recipe = Recipe(tuple(terms.named for terms in kinds), firsts, cls.memo, cls.before_clearing)
 
     @classmethod
     def kernels(cls, clears: bool = True) -> Kernels:

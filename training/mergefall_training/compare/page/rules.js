@@ -155,6 +155,7 @@ class Field {
       if (!this.bag.length) this.bag = [...drawn].sort((a, b) => a - b);
       return this.bag.splice(below(upper, this.bag.length), 1)[0];
     }
+    if (randomizer !== "uniform") throw new Error(`unknown randomizer ${randomizer}`);
     return drawn[below(upper, drawn.length)];
   }
 
