@@ -37,8 +37,8 @@ import json
 import math
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mergefall_training.play.statistics import Estimate, short
 from mergefall_training.play.tables import markdown
@@ -165,8 +165,7 @@ WHAT = {"what": label, "N": games, "seeds": seeds}
 TRIAL = WHAT | MEAN | EACH | {"all trials": trials} | RUNS | LEARNT
 
 
-@dataclass(frozen=True)
-class Question:
+class Question(NamedTuple):
     """A question that the records of its name answer; `picture`: path from the top of the clone."""
 
     title: str

@@ -26,20 +26,8 @@ from mergefall_baselines.registry import environment_of, signature_of
 BATCH, STEPS, SAME = 3, 20, 100
 EXPECTED = re.compile("expected|there (are|is)|legal are|; it has|; see|made for|defined on")
 EXTREMES = [
-    0,
-    1,
-    7,
-    8,
-    15,
-    16,
-    63,
-    64,
-    255,
-    256,
-    1023,
-    65536,
-    10**9,
-    *(sign << n for n in (31, 53, 63) for sign in (1, -1)),
+    *(2**n - below for n in (0, 3, 4, 6, 8, 10, 16) for below in (0, 1)),
+    *(sign << n for n in (30, 31, 53, 63) for sign in (1, -1)),
 ]
 NONSENSE = [None, "x", [], {}, [[1], [1, 2]], {"x": 1}, -1, 2.5, 10**30, float("nan"), b"", object()]
 

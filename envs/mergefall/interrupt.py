@@ -5,11 +5,12 @@
 - While a kernel is compiled, Ctrl-C waits for the end of that kernel; LLVM would lose it and Numba fail later.
 """
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ _of_thread = threading.local()  # its attribute `deadline`
 
 @contextmanager
 def deadline(seconds: float) -> Iterator[None]:
-    """Searches of this thread end after so many seconds, with TimeoutError."""
+    """Searches of this thread end after so many seconds, with TimeoutError, and others that run then as by Ctrl-C."""
     before, _of_thread.deadline = getattr(_of_thread, "deadline", None), perf_counter() + seconds
     try:
         yield
@@ -60,13 +61,19 @@ class Caller:
 
     def __call__(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """The result of `function(*arguments)`; raises what it raises, or KeyboardInterrupt."""
+        aside = threading.get_ident() != threading.main_thread().ident
+        if (left := getattr(_of_thread, "search", None)) is not None:  # Ctrl-C came twice
+            left.end()
+        while _flag[0] and not aside:  # searches are being stopped
+            _count(0)
+            sleep(0.001)
         began, stops, latest = perf_counter(), _stops, getattr(_of_thread, "deadline", None)
-        if latest is None and threading.get_ident() != threading.main_thread().ident:
-            result = _counted(function, arguments)
-        elif latest is None and self._quick:
-            result = function(*arguments)
-        else:
+        if latest is not None and began > latest:
+            raise TimeoutError
+        if latest is not None or not (aside or self._quick):
             result = _beside(function, arguments, latest)
+        else:
+            result = _counted(function, arguments) if aside else function(*arguments)
         self._quick = perf_counter() - began < QUICK
         if _stops != stops:
             raise KeyboardInterrupt
@@ -93,37 +100,67 @@ def _count(change: int) -> None:
             _flag[0] = 0
 
 
-def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: float | None) -> Any:
-    """Call a function in another thread; an exception in this one, as by Ctrl-C, sets the flag."""
-    global _stops
-    results, errors, done, cancelled = [], [], threading.Event(), threading.Event()
+class _Search(threading.Thread):
+    """A call in a thread of its own, for another thread that waits.
 
-    def call() -> None:
+    Ctrl-C may come at any point, also twice, so `end` may be called again: by the next search, which would share the
+    memory of this one. A plain lock tells its end: an interrupted wait leaves others in disorder.
+    """
+
+    def __init__(self, *call: Any) -> None:
+        super().__init__(daemon=True, name="mergefall-search")
+        self._call, self._cancelled, self.going = call, False, threading.Lock()
+        self.results: list[Any] = []
+        self.errors: list[BaseException] = []
+        self.going.acquire()
+
+    def run(self) -> None:
         try:
-            if not cancelled.is_set():
-                results.append(_counted(function, arguments))
+            if not self._cancelled:
+                self.results.append(_counted(*self._call))
         except BaseException as error:
-            errors.append(error)
+            self.errors.append(error)
         finally:
-            done.set()
+            self.going.release()
 
-    thread = threading.Thread(target=call, daemon=True, name="mergefall-search")
+    def end(self) -> None:
+        """Stop the call, and those of other threads, and wait for its end."""
+        global _stops
+        self._cancelled = True  # if it is not alive yet
+        over = False
+        while not over:
+            with _lock:
+                if _running:
+                    _stops, _flag[0] = _stops + 1, 1
+            over = not self.is_alive() or self.going.acquire(timeout=0.01)
+        _of_thread.search = None
+
+
+def _beside(function: Callable[..., Any], arguments: tuple[Any, ...], latest: float | None) -> Any:
+    """Call a function in another thread; an exception in this one, as by Ctrl-C, ends the call."""
+    search = _of_thread.search = _Search(function, arguments)
     try:
-        thread.start()
-        while not done.wait(0.1):  # Windows sees Ctrl-C only between waits
+        search.start()
+        while not search.going.acquire(timeout=0.1):  # Windows sees Ctrl-C only between waits
             if latest is not None and perf_counter() > latest:
                 raise TimeoutError
     except BaseException:
-        with _lock:
-            _flag[0], _stops = 1, _stops + 1
-        cancelled.set()  # if Ctrl-C came before the thread was alive
-        if thread.is_alive():
-            done.wait()
-        _count(0)
+        search.end()
         raise
-    for error in errors:
+    _of_thread.search = None
+    for error in search.errors:
         raise error
-    return results[0]
+    return search.results[0]
+
+
+def _forked() -> None:
+    """A child process has none of its parent's searches."""
+    global _running, _lock
+    _running, _lock, _flag[0] = 0, threading.Lock(), 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
 
 
 class _Compiling(event.Listener):

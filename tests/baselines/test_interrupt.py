@@ -124,6 +124,18 @@ def test_ctrl_c_while_the_thread_of_a_search_starts(monkeypatch):
     assert interrupt._running == 0
 
 
+@kernel
+def is_free():
+    return not stopped()
+
+
+def test_what_ctrl_c_left_behind_stops_no_later_search():
+    quick = Caller()
+    assert all(quick(is_free) for _ in range(3))
+    interrupt._flag[0] = 1  # as after Ctrl-C twice
+    assert quick(is_free)
+
+
 def compile_kernels(count, done):
     """Compile `count` kernels, one within another, with Ctrl-C while the first one is compiled."""
     with event.trigger_event("numba:compile"):

@@ -15,8 +15,8 @@ import sys
 import tempfile
 import time
 import venv
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 PEERS = {  # by worker, the package whose environment it runs in
     "single-peer": "gymnasium-2048==0.1.2",
@@ -68,8 +68,7 @@ def figures_of(worker, size):
             yield float(line)
 
 
-@dataclass
-class Contest:
+class Contest(NamedTuple):
     """Workers that take turns, at each size of a batch; `ratios`: pairs `A/B`, of the best of the sizes."""
 
     heading: str

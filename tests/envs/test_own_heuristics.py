@@ -3,7 +3,6 @@
 import json
 import pickle
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numba
 import numpy as np
@@ -148,8 +147,8 @@ def heaviest(cells, rows, cols, to_move, weights):
 def test_terms_of_a_board_are_enough():
     @dataclass(frozen=True)
     class Heaviest(game2048.Heuristic):
-        name: ClassVar[str] = "heaviest"
-        dead: ClassVar[float] = -1.0
+        name = "heaviest"
+        dead = -1.0
         of_board = Terms(("largest",), heaviest)
 
         largest: float = 2.0
@@ -160,6 +159,22 @@ def test_terms_of_a_board_are_enough():
     packed = np.uint64(pack(board.ravel(), 4, 4))
     assert h.kernels().packed(packed, True, h.tables(), h.weight_vector()) == 31
     assert h.terms(board) == {"largest": 15}
+
+
+def test_terms_are_as_many_as_their_names_and_of_a_known_kind():
+    @dataclass(frozen=True)
+    class Two(game2048.Heuristic):
+        name = "two"
+        of_board = Terms(("largest", "other"), heaviest)
+
+        largest: float = 1.0
+        other: float = 1.0
+
+    for use in (Two(), Two().terms):
+        with pytest.raises(ValueError, match="expected a tuple of 2, a number for each name"):
+            use(BOARDS)
+    with pytest.raises(ValueError, match="Locks has the terms 'of_locks'; expected of_placement or of_last"):
+        type("Locks", (tetris.Heuristic,), {"of_locks": Terms(("locks",), heaviest)})
 
 
 def test_terms_of_another_board_need_another_twin():

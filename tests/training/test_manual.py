@@ -65,9 +65,5 @@ def test_learners_are_described_with_hyper_parameters_and_presets(page, algorith
     assert {"learning_rate", "population"} & set(re.findall(r"(\w+)=", defaults))
 
 
-def test_the_options_of_train_keep_their_help(command):
-    assert "--timesteps" in command("train --help")[0]
-
-
 def test_the_version_is_printed(page):
     assert re.fullmatch(r"mergefall \d+\.\d+\.\d+\n", page("--version"))

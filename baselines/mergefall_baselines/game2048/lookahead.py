@@ -78,7 +78,8 @@ class Lookahead(KernelPlayer):
         if len(boards) > CHUNK:
             chunks = range(0, len(boards), CHUNK)
             return np.concatenate([self._searched(boards[begin : begin + CHUNK], depth) for begin in chunks])
-        rules = Rules(*boards.shape[1:], reward=self.rewards if isinstance(self.rewards, str) else "score")
+        reward: Any = self.rewards if isinstance(self.rewards, str) else "score"
+        rules = Rules(*boards.shape[1:], reward=reward)
         afterstates, gains, legal = rules.afterstates(rules.states(boards))
         board, action, row, col = np.nonzero((afterstates == 0) & legal[..., None, None])
         edges = np.repeat(4 * board + action, 2)  # of each new tile's board: the move that leads to it

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from mergefall.game2048.heuristics.base import NO_TABLE, Heuristic, Kernels
@@ -67,10 +67,10 @@ def network_kernels(shape: Shape, below: int) -> tuple[Kernel, Kernel]:
 class NetworkHeuristic(Heuristic):
     """A network in the place of a search's heuristic; boards are downgraded to ranks below `limit`."""
 
-    kind: ClassVar[str] = "network"
-    name: ClassVar[str] = "ntuple"
-    dead: ClassVar[float] = 0.0
-    real: ClassVar[type[np.floating]] = np.float32
+    kind = "network"
+    name = "ntuple"
+    dead = 0.0
+    real = np.float32
 
     network: TupleNetwork
     limit: int

@@ -13,7 +13,7 @@ from mergefall.tetris.rules import Rules
 from mergefall.tetris.seen import LOOK
 from mergefall.typing import Bools, Dict, Info
 
-BLOCK = 64  # rows
+BLOCK = 1 << 15  # bytes; an array that is kept keeps its block
 _IDS = tuple(map(np.int64, range(game.KINDS + 1)))  # an array's element takes longer
 
 
@@ -58,7 +58,7 @@ class PieceGame(Games):
         self._advance = direct(rules.kernels.step_one, 0, 0, 0, self._reach)
 
     def _begin_block(self) -> None:
-        block = np.empty(BLOCK, self._row)
+        block = np.empty(1 + BLOCK // self._row.itemsize, self._row)
         first, numbers = block.ctypes.data, block["numbers"]
         parts = (repeat(None) if cut is None else numbers[:, cut] for cut in self._cuts)
         places = range(first, first + block.nbytes, block.itemsize)

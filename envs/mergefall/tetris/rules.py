@@ -46,13 +46,13 @@ class PieceRules(GameRules):
     preview: int
     hold: bool
     size: ClassVar = ("cols", "rows")
-    headline: ClassVar[str] = "lines"
+    headline = "lines"
     action, turn, turns = "piece", "piece", "pieces"
     reach: Any = None  # for kernels, see `placements.py`
-    storage: ClassVar[int] = 0  # rows above the field that are shown
+    storage = 0  # rows above the field that are shown
     own_numbers: ClassVar[dict[str, slice]] = {}  # what else an observation, and `info`, have of `Seen.numbers`
     own_figures: ClassVar[dict[str, int]] = {}
-    queue_at: ClassVar[int] = OWN  # where the queue begins there
+    queue_at = OWN  # where the queue begins there
     drawn_in_view = ("piece", "queue", "hold")  # in the order of a view
     illegal_word, steps_word = game.ILLEGAL, game.STEPS
 

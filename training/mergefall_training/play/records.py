@@ -67,7 +67,7 @@ class Episode:
 class Game2048Episode(Episode):
     """One finished game of 2048; `max_tile` is the value of the largest tile on the last board."""
 
-    game: ClassVar[Any] = games()["2048"]
+    game = games()["2048"]
 
     max_tile: int
 
@@ -76,7 +76,7 @@ class Game2048Episode(Episode):
 class TetrisEpisode(Episode):
     """One finished game of Tetris: `lines` cleared and `pieces` placed."""
 
-    game: ClassVar[Any] = games()["tetris"]
+    game = games()["tetris"]
 
     lines: int
     pieces: int
@@ -86,7 +86,7 @@ class TetrisEpisode(Episode):
 class KeysEpisode(TetrisEpisode):
     """One finished game of Tetris by keys; `attack`: rows of garbage that its clears would have sent."""
 
-    game: ClassVar[Any] = games()["keys"]
+    game = games()["keys"]
 
     attack: int
 
@@ -95,7 +95,7 @@ class KeysEpisode(TetrisEpisode):
 class VersusEpisode(KeysEpisode):
     """One finished match; `won`: 1, 0 for a draw or a match that a cap ended, -1 for a match lost."""
 
-    game: ClassVar[Any] = games()["versus"]
+    game = games()["versus"]
 
     won: int
 

@@ -194,7 +194,8 @@ def improvement(a: ArrayLike, b: ArrayLike) -> Share:
         spread = 1 + ((len(first) + len(second)) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
         return (p - value) ** 2 - z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
-    return Share(value, *(end if value == end else scipy.optimize.brentq(beyond, end, value) for end in (0.0, 1.0)))
+    near = [value + (end - value) * 1e-9 for end in (0.0, 1.0)]  # at 0 and 1 themselves no distance is beyond
+    return Share(value, *(end if value == end else scipy.optimize.brentq(beyond, end, p) for end, p in enumerate(near)))
 
 
 def _tail(confidence: float) -> float:

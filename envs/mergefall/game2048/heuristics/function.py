@@ -1,7 +1,6 @@
 """Any function of a board as a heuristic of 2048."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from mergefall.functions import OfFunction, value_at
 from mergefall.game2048.heuristics.base import Heuristic
@@ -28,6 +27,6 @@ class FunctionHeuristic(OfFunction, Heuristic):
         3.0
     """
 
-    dead: ClassVar[float] = -1e9
-    dead_scored: ClassVar[float] = 0.0
+    dead = -1e9
+    dead_scored = 0.0
     of_board = Terms(("value",), terms_of_cells)

@@ -1,7 +1,6 @@
 """`monotone-smooth`: order towards a corner, similar neighbours, space (the Finnish minimax document)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -123,8 +122,8 @@ class MonotoneSmooth(Heuristic):
         0.0
     """
 
-    name: ClassVar[str] = "monotone-smooth"
-    dead: ClassVar[float] = -1e9
+    name = "monotone-smooth"
+    dead = -1e9
     of_board = Terms(("monotonicity", "smoothness", "empty", "max", "corner"), terms_of_cells)
     packed_kernel = value_of_packed
 

@@ -1,7 +1,6 @@
 """`nneonneo`: the strongest classical evaluation of 2048, a sum over rows and columns."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -100,10 +99,10 @@ class Nneonneo(Heuristic):
         1608078.0
     """
 
-    name: ClassVar[str] = "nneonneo"
-    dead: ClassVar[float] = 0.0
-    real: ClassVar[type[np.floating]] = np.float32
-    by_lines: ClassVar[bool] = True
+    name = "nneonneo"
+    dead = 0.0
+    real = np.float32
+    by_lines = True
     of_board = Terms(("base", "empty", "merges", "monotonicity", "sum"), terms_of_cells)
     packed_kernel = value_of_packed
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -57,8 +57,8 @@ class PrairieFire(Heuristic):
         -1.875
     """
 
-    name: ClassVar[str] = "prairie-fire"
-    dead: ClassVar[float] = -1e9
+    name = "prairie-fire"
+    dead = -1e9
     of_board = Terms(TERMS, terms_of_cells)
     combine_kernel = combine
     packed_kernel = value_of_packed

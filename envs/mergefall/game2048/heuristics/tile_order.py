@@ -1,7 +1,6 @@
 """`tile-order`: average tile, space, merges, and tiles ordered as a snake from a corner (the evaluation document)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -244,8 +243,8 @@ class TileOrder(Heuristic):
         {'average': 5.0, 'empty': 13.0, 'merges': 8.0, 'order': 284000.0}
     """
 
-    name: ClassVar[str] = "tile-order"
-    dead: ClassVar[float] = GAME_OVER
+    name = "tile-order"
+    dead = GAME_OVER
     of_board = Terms(("average", "empty", "merges", "order"), terms_of_cells)
     combine_kernel = combine
     packed_kernel = value_of_packed

@@ -1,7 +1,6 @@
 """`attack`: the stack, slots for T-spins and perfect clears, for players that send lines (`tetris/beam`)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -132,7 +131,7 @@ class Attack(Heuristic):
     and win no more matches (`python tests/figures.py trials-search` has them).
     """
 
-    name: ClassVar[str] = "attack"
+    name = "attack"
     of_board = Terms(
         (
             *("height", "high", "holes", "covered", "transitions", "bumps", "steps", "well"),

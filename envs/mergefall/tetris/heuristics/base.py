@@ -121,14 +121,14 @@ class Heuristic(WeightedSum):
         (1.0, 8.0)
     """
 
-    KINDS: ClassVar[tuple[str, ...]] = "of_placement", "of_last", "of_board", "of_lock", "of_chain", "of_hold"
+    KINDS = "of_placement", "of_last", "of_board", "of_lock", "of_chain", "of_hold"
 
-    of_placement: ClassVar[Terms] = Terms()
-    of_last: ClassVar[Terms] = Terms()
-    of_lock: ClassVar[Terms] = Terms()
-    of_chain: ClassVar[Terms] = Terms()
-    of_hold: ClassVar[Terms] = Terms()
-    before_clearing: ClassVar[bool] = False
+    of_placement = Terms()
+    of_last = Terms()
+    of_lock = Terms()
+    of_chain = Terms()
+    of_hold = Terms()
+    before_clearing = False
     memo: ClassVar[Memo | None] = None
     recipe: ClassVar[Recipe]
 

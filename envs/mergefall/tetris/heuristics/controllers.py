@@ -1,7 +1,6 @@
 """The one-piece controllers of the literature: some features of `linear.py` with the published weights."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from mergefall.kernels import kernel
 from mergefall.tetris.heuristics.linear import Linear
@@ -28,7 +27,7 @@ class Dellacherie(Linear):
     Source: C. Fahey, Tetris (2003).
     """
 
-    name: ClassVar[str] = "dellacherie"
+    name = "dellacherie"
 
     landing_height: float = -1.0
     eroded_cells: float = 1.0
@@ -45,7 +44,7 @@ class Bcts(Linear):
     Source: C. Thiery & B. Scherrer (2009).
     """
 
-    name: ClassVar[str] = "bcts"
+    name = "bcts"
 
     landing_height: float = -12.629
     eroded_cells: float = 6.601974
@@ -67,7 +66,7 @@ class Dt10(Linear):
     of Tetris (2013).
     """
 
-    name: ClassVar[str] = "dt-10"
+    name = "dt-10"
 
     landing_height: float = -2.18
     eroded_cells: float = 2.42
@@ -87,7 +86,7 @@ class Dt20(Linear):
     The positive weight of `holes` is as published. Source: see `Dt10`.
     """
 
-    name: ClassVar[str] = "dt-20"
+    name = "dt-20"
 
     landing_height: float = -2.68
     eroded_cells: float = 1.38
@@ -107,7 +106,7 @@ class ElTetris(Linear):
     Source: I. El-Ashi, El-Tetris (2011).
     """
 
-    name: ClassVar[str] = "el-tetris"
+    name = "el-tetris"
 
     landing_height: float = -4.500158825082766
     lines: float = 3.4181268101392694

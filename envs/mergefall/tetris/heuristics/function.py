@@ -1,7 +1,6 @@
 """Any function of a board as a heuristic of Tetris."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class FunctionHeuristic(OfFunction, Heuristic):
         {'name': 'mergefall.tetris.heuristics.function:<lambda>', 'lines': 0.0}
     """
 
-    term_names: ClassVar[tuple[str, ...]] = ("value", "lines")
+    term_names = ("value", "lines")
     of_placement = Terms(("lines",), lines_cleared)
     of_board = Terms(("value",), board_terms)
 

@@ -6,7 +6,6 @@ columns of known heights is valued without looking at single cells.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -111,7 +110,7 @@ class OpenEnclosed(Heuristic):
         {'full_rows': 1.0, 'open': 1.75, 'enclosed': 0.5}
     """
 
-    name: ClassVar[str] = "open-enclosed"
+    name = "open-enclosed"
     of_board = Terms(("full_rows", "open", "enclosed"), board_terms)
     before_clearing = True
     memo = Memo(prepare, after)

@@ -195,8 +195,8 @@ class TwoTetrad(Heuristic):
         {'f1': 4.0, 'f2': 3.0, 'f3': 3.25, 'f4': 16.0, 'f5': 1.0, 'f6': 15.0, 'f7': 16.0, 'f8': 0.0}
     """
 
-    name: ClassVar[str] = "two-tetrad"
-    term_names: ClassVar[tuple[str, ...]] = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
+    name = "two-tetrad"
+    term_names = ("f1", "f2", "f3", "f4", "f5", "f6", "f7", "f8")
     of_placement = Terms(("f5",), lines_cleared)
     of_last = Terms(("f1", "f2", "f3"), last_terms)
     of_board = Terms(("f4", "f6", "f7", "f8"), board_terms)

@@ -63,10 +63,10 @@ class Rules(PieceRules):
     garbage: Any = argument(None, "game")  # rises after a decision
     reward: Literal["lines", "score", "attack"] = argument("lines", "training")
 
-    name: ClassVar[str] = "keys"
-    figures: ClassVar[tuple[str, ...]] = ("score", "lines", "pieces", "attack")
+    name = "keys"
+    figures = ("score", "lines", "pieces", "attack")
     action, by_keys = "key", True
-    storage: ClassVar[int] = STORAGE
+    storage = STORAGE
     kernels = batch.KERNELS
     own_numbers: ClassVar = {"place": slice(batch.PLACE, batch.STATUS), "status": slice(batch.STATUS, batch.QUEUE)}
     own_figures: ClassVar = {"attack": ATTACK, "clear": CLEAR}
