@@ -111,9 +111,9 @@ class KernelPlayer(Player):
 
     form: Form
     defaults: Options = MappingProxyType({})  # of rules that no observation shows, where they are not the environment's
-    rules_are_options: bool = True  # whether `with_rules` adds to `options`
-    remembers: bool = False  # whether a decision depends on anything but the observation
-    compiled: bool = True  # whether there is a decision kernel, for loops and for other kernels to call
+    rules_are_options = True  # whether `with_rules` adds to `options`
+    remembers = False  # whether a decision depends on anything but the observation
+    compiled = True  # whether there is a decision kernel, for loops and for other kernels to call
     distribution: str | None = None  # the option `distribution` of searches that have it
 
     def __init__(self, **rules: Any) -> None:

@@ -99,18 +99,18 @@ class Player:
     - `sees_next`: whether the values may depend on more pieces than the current one.
     """
 
-    name: str = "player"
+    name = "player"
     options: Mapping[str, Any] = {}
     made_as: str | None = None
     functions: Mapping[str, Any] = {}
     plays: Mapping[str, Any] = {}
-    batched: bool = False
+    batched = False
     rewards: bool | str | None = True
     gamma: float = 1.0
     heuristic: Any = None
     form: Any = None
-    sees_next: bool = True
-    caches: bool = False
+    sees_next = True
+    caches = False
 
     def __repr__(self) -> str:
         return f"<{title(name_of_player(self), self.options)}>"

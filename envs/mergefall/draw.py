@@ -15,7 +15,6 @@ from mergefall.typing import Bytes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from pygame import Surface
 
 # -- pictures, by pygame-ce -------------------------------------------------------------------------------------------
 
@@ -50,7 +49,7 @@ def pygame() -> Any:
 
 
 @cache
-def rounded(width: int, height: int, colour: Colour, radius: int) -> "Surface":
+def rounded(width: int, height: int, colour: Colour, radius: int) -> Any:
     """A rectangle with smooth rounded corners on a transparent ground."""
     large = pygame().Surface((width * FINE, height * FINE), pygame().SRCALPHA)
     large.fill((*colour, 0))
@@ -59,7 +58,7 @@ def rounded(width: int, height: int, colour: Colour, radius: int) -> "Surface":
 
 
 @lru_cache(maxsize=256)
-def fitting(text: str, colour: Colour, width: float, height: float) -> "Surface":
+def fitting(text: str, colour: Colour, width: float, height: float) -> Any:
     """Text in the largest size that fits. The surface is kept for later calls, so callers only copy from it."""
     try:
         word = _font().render(text, True, colour)
@@ -77,7 +76,7 @@ def _font() -> Any:
     return pygame().font.Font(None, TALL * FINE)
 
 
-def pixels(surface: "Surface") -> Bytes:
+def pixels(surface: Any) -> Bytes:
     """A surface as uint8[height, width, 3]; several times as fast as pygame's `surfarray.array3d` and a transpose."""
     if surface.get_bytesize() != 4:
         surface = surface.convert(32)
@@ -99,7 +98,7 @@ class Window:
         self._screen: Any = pygame().display.set_mode(size)
         self._clock, self._fps = pygame().time.Clock(), fps
 
-    def show(self, surface: "Surface") -> None:
+    def show(self, surface: Any) -> None:
         self._screen.blit(surface, (0, 0))
         pygame().event.pump()
         pygame().display.flip()

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numba
 import numpy as np
@@ -112,8 +112,8 @@ class OfFunction(WeightedSum):
     The function's address stands behind the weights of the terms, for `value_at`.
     """
 
-    name: ClassVar[str] = "function"  # of the class, whose kernels serve all functions; an instance has its own name
-    value: ClassVar[float] = 1.0
+    name = "function"  # of the class, whose kernels serve all functions; an instance has its own name
+    value = 1.0
 
     function: Callable[..., Any]
     label: str

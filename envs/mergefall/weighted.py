@@ -101,10 +101,10 @@ class WeightedSum:
 
     KINDS: ClassVar[tuple[str, ...]] = ("of_board",)  # what terms may be of; the order of the weights for the kernels
 
-    kind: ClassVar[str] = "heuristic"  # its name in error messages
+    kind = "heuristic"  # its name in error messages
     name: ClassVar[str]
     term_names: ClassVar[tuple[str, ...]]
-    of_board: ClassVar[Terms] = Terms()
+    of_board = Terms()
     vectors: ClassVar[Mapping[str, Mapping[str, float]]] = {}  # sets of weights that have a name
     real: ClassVar[type[np.floating]] = np.float64  # the precision of searches' values
 

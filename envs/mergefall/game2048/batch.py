@@ -200,6 +200,7 @@ def observe(states, masks, over):
 @kernel
 def afterstates(states, paid, boards, rewards, legal):
     """Write the afterstates of n games, uint8[n, 4, rows·cols], the rewards float64[n, 4] and what is legal."""
+    states, boards, rewards, legal = unowned((states, boards, rewards, legal))
     for i in range(len(states)):
         cells, rows, cols = core.board_in(states[i])
         for action in range(4):

@@ -16,7 +16,6 @@ from mergefall.game2048.render import GAP, SIDE, draw
 from mergefall.typing import Dict
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghij"  # one for each cluster of a board, 36 at most
@@ -93,7 +92,7 @@ def plot_move(before: ArrayLike, action: int) -> "Figure":
     return figure
 
 
-def draw_board(axes: "Axes", ranks: ArrayLike, colours: Mapping[int, Any] | None = None) -> None:
+def draw_board(axes: Any, ranks: ArrayLike, colours: Mapping[int, Any] | None = None) -> None:
     """Draw one board of ranks (rows, cols) into matplotlib axes; the cell in row r, column c is at (c, r), one wide.
 
     `colours` maps the flat index of a cell to the colour of an outline.
@@ -120,7 +119,7 @@ def _count(board: ArrayLike) -> str:
     return f"{groups} cluster{'s' * (groups != 1)} of tiles"
 
 
-def _outline(axes: "Axes", cells: Sequence[int], cols: int, colour: Any) -> None:
+def _outline(axes: Any, cells: Sequence[int], cols: int, colour: Any) -> None:
     """Outline a set of cells, given by flat indices."""
     inside = {divmod(cell, cols) for cell in cells}
     for r, c in inside:

@@ -1,15 +1,12 @@
 """Boards of 2048 as pictures and as coloured text."""
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mergefall.draw import BOARD, DARK, EMPTY, LIGHT, PAGE, Colour, ansi, colours, fitting, pixels, pygame, rounded
 from mergefall.game2048.board import SCORE, cells_of
 from mergefall.game2048.rules import Rules, board_array
 from mergefall.typing import Array, Bytes, Words
-
-if TYPE_CHECKING:
-    from pygame import Surface
 
 SIDE, GAP, ROUND = 100, 12, 10  # pixels of a tile, between tiles, and of a tile's rounded corners
 PANEL = 64  # pixels of the score panel's height
@@ -71,7 +68,7 @@ def draw(ranks: Any, score: int | None = None) -> Bytes:
     return pixels(board_surface(board_array(ranks), score))
 
 
-def board_surface(ranks: Bytes, score: int | None) -> "Surface":
+def board_surface(ranks: Bytes, score: int | None) -> Any:
     rows, cols = ranks.shape
     top = 0 if score is None else PANEL
     width, height = (n * SIDE + (n + 1) * GAP for n in (cols, rows))
@@ -88,7 +85,7 @@ def board_surface(ranks: Bytes, score: int | None) -> "Surface":
 
 
 @cache
-def _tile(rank: int) -> "Surface":
+def _tile(rank: int) -> Any:
     if not rank:
         return rounded(SIDE, SIDE, EMPTY, ROUND)
     back, front = tile_colours(rank)

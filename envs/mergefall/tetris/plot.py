@@ -12,7 +12,6 @@ from mergefall.tetris.rules import Placement, board_array
 from mergefall.typing import Bytes
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FILLED, EMPTY, HOLE = "#8a93a0", "#eceef1", "#f3c9bf"
@@ -47,7 +46,7 @@ def plot_terms(h: Heuristic, states: Any, titles: Sequence[str] | None = None) -
     return draw_terms(min(4.0, max(2.2, 0.16 * tall)), (0.5 * max(wide / 10, 0.6), 1.5), rows, titles)
 
 
-def draw_board(axes: "Axes", board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:
+def draw_board(axes: Any, board: Any, cells: Iterable[tuple[int, int]] = ()) -> None:
     """Draw a board into matplotlib axes, with its holes shaded and the (row, column) pairs `cells` in a colour.
 
     The cell in row r, column c is a unit square at (c, r); negative rows are drawn above the field.

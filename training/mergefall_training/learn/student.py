@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from mergefall.games import map_parts
 from mergefall.typing import Dict, Options
@@ -86,6 +87,11 @@ class Student(MaskablePPO):
         spaces: Any = getattr(self.observation_space, "spaces", self.observation_space)
         shaped = map_parts(lambda part, space: part.cpu().numpy().reshape(-1, *space.shape), steps.observations, spaces)
         return steps, shaped, steps.action_masks.cpu().numpy() > 0
+
+    def _update_info_buffer(self, infos: Any, dones: Any = None) -> None:
+        """Read the infos of games that end: only they have figures, and to make those of all takes long."""
+        over = np.flatnonzero(dones)
+        super()._update_info_buffer([infos[i] for i in over], np.ones(len(over)))
 
     def outputs(self, observations: Any, masks: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n]) of a batch as `observed` returns it."""

@@ -83,8 +83,8 @@ class Heuristic(WeightedSum):
 
     dead: ClassVar[float]  # the value a search gives a node without a legal move
     dead_scored: ClassVar[float]  # the same where a search counts rewards; default: `dead`
-    by_lines: ClassVar[bool] = False  # the value is a sum over lines, of values in tables[0], and `dead` the least
-    combine_kernel: ClassVar[Any] = weighted_sum
+    by_lines = False  # the value is a sum over lines, of values in tables[0], and `dead` the least
+    combine_kernel = weighted_sum
     packed_kernel: ClassVar[Any] = None
 
     def __init_subclass__(cls, **arguments: Any) -> None:

@@ -43,7 +43,7 @@ def _images(rows: int, cols: int) -> Ints:
 
 @kernel(fastmath=True)
 def _add(boards, rows, cols, kinds, across, down, sums, backwards):
-    """Add rows of tables to the sums of the lines of boards; `backwards`, add these to the rows of the tables.
+    """Write the sums of some rows of tables for the lines of boards; `backwards`, add these to the rows.
 
     - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns. The row of each cell, of each
       pair of neighbours, and the last one, the bias, add up.
@@ -62,6 +62,8 @@ def _add(boards, rows, cols, kinds, across, down, sums, backwards):
                 if k < count - 1:
                     places[count + k] += kinds[boards[i, cell], boards[i, cell + stride]]
             total = sums[i, line]
+            if not backwards:
+                total[:] = 0
             for place in places[: 2 * count]:
                 row = table[place]
                 for c in range(total.size):
@@ -85,7 +87,7 @@ class LineSums(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, boards: Bytes, kinds: Bytes, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
         n, rows, cols = boards.shape
-        sums = torch.zeros(n, rows + cols, across.shape[2])
+        sums = torch.empty(n, rows + cols, across.shape[2])
         ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds
         ctx.tables = across.shape, down.shape
         _add(*ctx.of_boards, across.detach().numpy(), down.detach().numpy(), sums.numpy(), False)

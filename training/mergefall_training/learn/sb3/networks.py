@@ -118,16 +118,17 @@ class RanksAfterstates(BaseFeaturesExtractor):
     def _lines(self, boards: Bytes, device: torch.device) -> torch.Tensor:
         """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
         tables = [table_of(layer, self.channels) for layer in (self.across, self.down)]
+        dtype = torch.bfloat16 if self.mixed_precision else torch.float32
         if device.type == "cpu":
-            return LineSums.apply(boards, self.kinds.numpy(), *tables).relu_().flatten(1)
+            return LineSums.apply(boards, self.kinds.numpy(), *tables).to(dtype).relu_().flatten(1)
         ranks = torch.from_numpy(boards).to(device).int()
-        lines = [self._products(one, table) for one, table in zip((ranks, ranks.transpose(1, 2)), tables, strict=True)]
+        both = zip((ranks, ranks.transpose(1, 2)), tables, strict=True)
+        lines = [self._products(one, table.to(dtype)) for one, table in both]
         return torch.cat(lines, dim=1).flatten(1).relu()
 
     def _products(self, ranks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
         """The sums of `LineSums` for lines int32[n, lines, cells], by matrix products, which suit GPUs."""
         pairs = self.kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
-        table = table.to(torch.bfloat16 if self.mixed_precision else torch.float32)
         # `nn.functional.one_hot` is int64, which takes four times the memory of bfloat16.
         planes = [
             (part[..., None] == torch.arange(size, device=part.device)).to(table.dtype).flatten(2)
