@@ -22,7 +22,7 @@ def outside(**options):
 
 def test_with_exact_leaves_the_values_are_exact_but_for_chance():
     """The mean over draws is all that differs; the R2 sequence makes it small."""
-    player = outside(heuristic={"player": "2048/optimal"}, simulations=4000)
+    player = outside(heuristic={"player": "2048/optimal"}, simulations=1500)
     optimal = make("2048/optimal")
     for board in SMALL:
         exact, (_, edges, _) = optimal.values(board), searched_tree(player, board)
