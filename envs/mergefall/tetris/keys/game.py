@@ -201,7 +201,7 @@ def raise_garbage(state, count):
 def clear_full(columns, full, spin, combo, chained):
     """Clear the full rows: (lines, attack, clears in a row, whether a chain is on, whether the board is empty now).
 
-    - `full`: the full rows as bits.
+    - `full`: the full rows as bits; more than four, which no game has, count as four.
     - `spin`: the kind of spin with which the piece locked.
     - `combo`, `chained`: clears in a row so far, and whether a back-to-back chain was on: 0 or 1.
     """
@@ -209,7 +209,7 @@ def clear_full(columns, full, spin, combo, chained):
     if lines == 0:
         return lines, 0, 0, chained, False
     clear(columns, full)
-    attack, hard, perfect = ATTACKS[spin, lines], spin != NO_SPIN or lines == 4, highest_in(columns) == 0
+    attack, hard, perfect = ATTACKS[spin, min(lines, 4)], spin != NO_SPIN or lines == 4, highest_in(columns) == 0
     if hard and chained and attack:
         attack += 1
     if perfect:
