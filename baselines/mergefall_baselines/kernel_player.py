@@ -151,7 +151,7 @@ class KernelPlayer(Player):
     def _entry(self, way: Any, exact: bool) -> tuple[np.uint64, np.uint64]:
         """The addresses of a decision kernel's entry and of the entry's settings."""
 
-        def make() -> Any:
+        def make():
             decide, settings = self.decider(way, exact)
             signature = signature_of(numba.typeof(settings))
             words = np.array([int(address_of(decide, signature)), *words_of(settings)], np.uint64)

@@ -39,7 +39,7 @@ def _dot(typing_context: Any, terms: Any, weights: Any, first: Any, start: Any =
 dot: Any = intrinsic(_dot)
 
 
-def _named(typing_context: Any, terms: Any, count: Any) -> Any:
+def _as_many(typing_context: Any, terms: Any, count: Any) -> Any:
     """The terms, if there are as many as names: no kernel reads or writes beyond them. Checked while compiling."""
     expected = count.literal_value
     if not isinstance(terms, types.BaseTuple) or len(terms) != expected:
@@ -47,7 +47,7 @@ def _named(typing_context: Any, terms: Any, count: Any) -> Any:
     return terms(terms, count), lambda context, builder, signature, args: args[0]
 
 
-named: Any = intrinsic(prefer_literal=True)(_named)
+as_many: Any = intrinsic(prefer_literal=True)(_as_many)
 
 
 def _write(typing_context: Any, terms: Any, target: Any) -> Any:
@@ -86,7 +86,7 @@ class Terms(NamedTuple):
 def _counted(kernel_of: Kernel, count: int) -> Kernel:
     @kernel(forceinline=True)
     def counted(*arguments):
-        return named(kernel_of(*arguments), count)
+        return as_many(kernel_of(*arguments), count)
 
     return counted
 

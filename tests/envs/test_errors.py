@@ -122,6 +122,8 @@ def test_boards_of_2048(board, message):
     (lambda: tetris.place([[0, 1], [0, 0]], "T", 0, 0), r"board has shape \(2, 2\)"),
     (lambda: tetris.place("..../..../..../#x..", "T", 0, 0), "'x'"),
     (lambda: tetris.place(EMPTY, "K", 0, 0), "piece is 'K'"),
+    (lambda: tetris.place(EMPTY, "T", 4, 0), "rotation is 4"),
+    (lambda: tetris.place(EMPTY, "O", 0, 0, 0, "loose"), "overflow is 'loose'"),
     (lambda: tetris.place(EMPTY, "T", 0, 2), "T at rotation 0, column 2, slide 0; expected a legal"),
     (lambda: tetris.place(EMPTY, "O", 0, 0, 1), "slide 1; expected a legal"),
     (lambda: tetris.identify([(0, 0)]), "no known piece"),

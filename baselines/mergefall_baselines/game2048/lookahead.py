@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 from mergefall.checks import integer
-from mergefall.game2048.rules import Rules, images
+from mergefall.game2048.rules import images
 from mergefall.typing import Array, Bytes, Floats, Ints, Observation
 
-from mergefall_baselines.game2048.player import FORM, MARGIN
+from mergefall_baselines.game2048.player import FORM, MARGIN, rules_for
 from mergefall_baselines.kernel_player import KernelPlayer
 from mergefall_baselines.mcts import counted_rewards, leaf_player, lost_of
 from mergefall_baselines.player import Player, check_values
@@ -78,8 +78,7 @@ class Lookahead(KernelPlayer):
         if len(boards) > CHUNK:
             chunks = range(0, len(boards), CHUNK)
             return np.concatenate([self._searched(boards[begin : begin + CHUNK], depth) for begin in chunks])
-        reward: Any = self.rewards if isinstance(self.rewards, str) else "score"
-        rules = Rules(*boards.shape[1:], reward=reward)
+        rules = rules_for(self.rewards, *boards.shape[1:])
         afterstates, gains, legal = rules.afterstates(rules.states(boards))
         board, action, row, col = np.nonzero((afterstates == 0) & legal[..., None, None])
         edges = np.repeat(4 * board + action, 2)  # of each new tile's board: the move that leads to it

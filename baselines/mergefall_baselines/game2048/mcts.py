@@ -6,11 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from mergefall.game2048.batch import payment
 from mergefall.game2048.board import CELLS, board_in, cells_of, legal_mask, move_cells, put_tile
-from mergefall.game2048.rules import Rules
 from mergefall.kernels import kernel
 from mergefall.typing import Words
 
-from mergefall_baselines.game2048.player import FORM, Boards
+from mergefall_baselines.game2048.player import FORM, Boards, rules_for
 from mergefall_baselines.mcts import Game, TreeSearch
 from mergefall_baselines.tree import tree_kernels
 
@@ -106,13 +105,14 @@ class Mcts(TreeSearch):
 
     def _make_game(self, way: Boards) -> Game:
         rows, cols, rewards = way.rows, way.cols, self.rewards
-        paid = Rules.choices("reward").index(rewards if isinstance(rewards, str) else "score")
         leaf: Any = self.leaf.with_rules({"rows": rows, "cols": cols})
         leaf = copy.copy(leaf) if self.compiled else leaf  # its scratch memory is this search's alone
         decide, own = leaf.decider(way, exact=True) if self.compiled else (None, None)
         return Game(
             kernels=tree_kernels(write_root, advance, choice_of, decide, CELLS),
-            settings=Settings(float(bool(rewards)), paid, np.zeros(1, np.uint64), own),
+            settings=Settings(
+                float(bool(rewards)), rules_for(rewards, rows, cols).reward_index, np.zeros(1, np.uint64), own
+            ),
             words=CELLS + (rows * cols + 7) // 8,
             n_actions=4,
             leaf=leaf,

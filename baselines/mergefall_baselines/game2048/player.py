@@ -32,6 +32,12 @@ def _ways(rules: Rules) -> tuple[Boards, ...]:
     return Boards("packed" if rows == cols == 4 else "small", rows, cols), wide
 
 
+def rules_for(rewards: Any, rows: int, cols: int) -> Rules:
+    """The rules with the reward that a search's option `rewards` counts."""
+    reward: Any = rewards if isinstance(rewards, str) else "score"
+    return Rules(rows, cols, reward=reward)
+
+
 @kernel
 def pick(values, order):
     """The action of the highest value; ties, and a board without a legal move, go to the first in `order`."""

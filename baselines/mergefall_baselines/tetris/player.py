@@ -32,8 +32,8 @@ U = np.uint64
 COUNTS, IDS = 1, game.KINDS
 HELD = COUNTS + IDS
 MEMORY = HELD + 1
-DISTRIBUTIONS = "uniform", "bag", "counted"
 OF_RANDOMIZER = {"uniform": "uniform", "bag7": "bag", "hidden": "counted"}
+DISTRIBUTIONS = tuple(OF_RANDOMIZER.values())
 UNIFORM, BAG, COUNTED = range(3)
 
 

@@ -16,6 +16,7 @@ from mergefall.typing import Array, Bools, Bytes, Floats, Ints, Kernel
 
 U = np.uint64
 LINES, SCORE, PIECES, PIECE, HOLD, ATTACK, CLEAR, WON, OWN = range(9)  # in a row of numbers; see `PieceRules`
+STATE, WORDS, NUMBERS, CELLS, ACTIONS, REWARD, LIMIT = range(7)  # in the plan of `step_one`
 LOOK = -1  # in place of an action: none is played
 
 
@@ -85,20 +86,20 @@ def kernels_of(begin_one: Kernel, play: Kernel, show: Kernel, is_over: Kernel, w
 
         Addresses, because to take an array from Python takes as long as a tenth of a step.
 
-        - `plan`: the address of int64[7]: the address and size of the state, the sizes of what a row holds, the index
-          of the reward, illegal actions that truncate.
+        - `plan`: the address of int64[7], by the names above: the address and size of the state, the sizes of what a
+          row holds, the index of the reward, illegal actions that truncate.
         - `row`: the address to write to: int64 numbers, then the cells of boards, then the mask.
         """
         plan = borrow(plan, np.int64, 7)
-        state, numbers = borrow(plan[0], np.uint64, plan[1]), borrow(row, np.int64, plan[2])
+        state, numbers = borrow(plan[STATE], np.uint64, plan[WORDS]), borrow(row, np.int64, plan[NUMBERS])
         row += numbers.size * 8
-        board, mask = borrow(row, np.uint8, plan[3]), borrow(row + plan[3], np.int8, plan[4])
+        board, mask = borrow(row, np.uint8, plan[CELLS]), borrow(row + plan[CELLS], np.int8, plan[ACTIONS])
         if action == LOOK:
             legal, over, paid, numbers[CLEAR] = True, is_over(state), 0.0, 0
         else:
-            legal, over, paid = play(state, action, plan[5], reach, numbers)
+            legal, over, paid = play(state, action, plan[REWARD], reach, numbers)
         show(state, over, reach, board, numbers, mask)
-        stuck = np.int64(state[game.ILLEGAL]) >= plan[6]
+        stuck = np.int64(state[game.ILLEGAL]) >= plan[LIMIT]
         return legal, over, stuck, paid, *to_fixed_tuple(numbers, OWN)  # pyright: ignore[reportCallIssue]
 
     @kernel

@@ -483,6 +483,7 @@ def test_agents_of_several_training_seeds_share_a_line(tmp_path):
         (SUITE, "name: small", "name: ../small", "names a folder"),
         (SUITE, "player: 2048/random", "player: 2048/random\n        train: {algorithm: distill}", "with 'train'"),
         (SUITE, "player: 2048/random", "train: {algorithm: distill, seeds: 0}", "player 1: train: seeds is 0"),
+        (SUITE, "games:", "games: [", "while parsing"),
         (SUITE, "games:", "games: none\nmore:", "it has no 'more'"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: []", "game small: adversary: rates: expected at least one"),
         (SERIES, "rate: [0, 0.5, 1]", "rate: [0, 1, 1.0]", "all different"),

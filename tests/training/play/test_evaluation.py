@@ -405,7 +405,10 @@ def test_the_summary_is_what_the_episodes_say():
     ("change", "complaint"),
     [
         ({"seed": 999_999}, "from 0 to 999998"),
+        ({"workers": 0}, "workers is 0"),
         ({"player": "2048/nobody"}, "2048/nobody"),
+        ({"executor": "threads"}, "threads"),
+        ({"max_episode_steps": -1}, "max_episode_steps is -1"),
         ({"env_kwargs": {"rowz": 4}}, "rowz"),
         ({"env_id": "mergefall/Chess-v0"}, "mergefall/Chess-v0"),
         ({"env_id": VERSUS, "env_kwargs": {"opponent": Nameless()}}, "opponent is .*Nameless.*; expected JSON types"),

@@ -88,7 +88,7 @@ class Student(MaskablePPO):
         shaped = map_parts(lambda part, space: part.cpu().numpy().reshape(-1, *space.shape), steps.observations, spaces)
         return steps, shaped, steps.action_masks.cpu().numpy() > 0
 
-    def _update_info_buffer(self, infos: Any, dones: Any = None) -> None:
+    def _update_info_buffer(self, infos: Any, dones: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Read the infos of games that end: only they have figures, and to make those of all takes long."""
         over = np.flatnonzero(dones)
         super()._update_info_buffer([infos[i] for i in over], np.ones(len(over)))

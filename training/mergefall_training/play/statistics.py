@@ -194,8 +194,14 @@ def improvement(a: ArrayLike, b: ArrayLike) -> Share:
         spread = 1 + ((len(first) + len(second)) / 2 - 1) * ((1 - p) / (2 - p) + p / (1 + p))
         return (p - value) ** 2 - z**2 * p * (1 - p) * spread / (len(first) * len(second))
 
-    near = [value + (end - value) * 1e-9 for end in (0.0, 1.0)]  # at 0 and 1 themselves no distance is beyond
-    return Share(value, *(end if value == end else scipy.optimize.brentq(beyond, end, p) for end, p in enumerate(near)))
+    # A little beside the estimate, because at 0 and 1 themselves no distance is beyond.
+    return Share(
+        value,
+        *(
+            end if value == end else scipy.optimize.brentq(beyond, end, value + (end - value) * 1e-9)
+            for end in (0.0, 1.0)
+        ),
+    )
 
 
 def _tail(confidence: float) -> float:
@@ -350,9 +356,9 @@ def poisson_mean(count: int, *, confidence: float = CONFIDENCE) -> Estimate:
     >>> print(poisson_mean(10))
     10.0 [4.80, 18.4]
     """
-    tail, special = _tail(confidence), scipy.special
-    low = float(special.gammaincinv(count, tail)) if count else 0.0
-    return Estimate(float(count), low, float(special.gammainccinv(count + 1, tail)))
+    tail = _tail(confidence)
+    low = float(scipy.special.gammaincinv(count, tail)) if count else 0.0
+    return Estimate(float(count), low, float(scipy.special.gammainccinv(count + 1, tail)))
 
 
 def clopper_pearson(successes: int, trials: int, *, confidence: float = CONFIDENCE) -> Share:

@@ -201,7 +201,7 @@ def raise_garbage(state, count):
 def clear_full(columns, full, spin, combo, chained):
     """Clear the full rows: (lines, attack, clears in a row, whether a chain is on, whether the board is empty now).
 
-    - `full`: the full rows as bits; more than four, which no game has, count as four.
+    - `full`: the full rows as bits; of more than four, which no game has, the attack is that of four.
     - `spin`: the kind of spin with which the piece locked.
     - `combo`, `chained`: clears in a row so far, and whether a back-to-back chain was on: 0 or 1.
     """
