@@ -1,5 +1,6 @@
 """The part of batched environments that both games share: checks, seeds, autoreset, infos with their `_key` masks."""
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -8,8 +9,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 
-from mergefall.chance import STREAM
-from mergefall.checks import array, choice, integer, made_of, typed
+from mergefall.chance import STREAM, coins
+from mergefall.checks import array, choice, integer, made_of, number, typed
 from mergefall.env import GameEnv, Games, frame_of, mode_of
 from mergefall.games import each
 from mergefall.rules import stepper
@@ -20,6 +21,7 @@ from mergefall.words import stream_from_seed
 
 MOST_GAMES = 1 << 24  # of a batch
 RENDER_MODES = ("ansi", "rgb_array")
+LEAST_BACK, MOST_BACK = 10, 120  # steps that `restarts` go back
 
 
 class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
@@ -34,6 +36,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
     - `num_envs`: int ≥ 1, the number of games; default: 1.
     - `autoreset_mode`: `"NextStep"` (default), `"SameStep"` or `"Disabled"`, with Gymnasium's meaning, or its enum.
     - `max_episode_steps`: int ≥ 1, actions after which an episode is truncated; default: None, no cap.
+    - `restarts`: from 0 to 1, with `"SameStep"`: the share of lost games that go on from where they were 10 to 120
+      steps before, with other luck, instead of anew. So learners see more of what decides long games. Default: 0.
     - `threads`: int ≥ 1, threads that share a step; results do not depend on it. Default: one for every 2048 games of
       2048 or 1024 of Tetris, at most one for each core.
     - `render_mode`: `"ansi"` or `"rgb_array"`; `render` returns one frame per game. Default: None.
@@ -53,6 +57,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         render_mode: str | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
+        restarts: float = 0.0,
         threads: int | None = None,
         **arguments: Any,
     ) -> None:
@@ -78,6 +83,10 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self._pool = rules.pool(None)
         self._states = rules.new_states(self.num_envs)
+        self.restarts = number("restarts", restarts, 0, 1)
+        if restarts and self.autoreset_mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(f"restarts is {restarts}; expected 0, or autoreset_mode='SameStep'")
+        self.past: deque[Words] = deque(maxlen=MOST_BACK if restarts else 0)  # the states before the last steps
         self._ended = np.zeros(self.num_envs, dtype=np.bool_)  # games whose episode the last step ended
         self._everyone = np.arange(self.num_envs)
         self._nowhere, self._started = np.zeros(self.num_envs, dtype=np.bool_), False
@@ -134,6 +143,8 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         if self.autoreset_mode is AutoresetMode.DISABLED and self._ended.any():
             over = np.flatnonzero(self._ended)[:10].tolist()
             raise gym.error.ResetNeeded(f"games {over} have ended; reset them with options={{'reset_mask': …}}")
+        if self.restarts:
+            self.past.append(self._states.copy())
         self._answer()
         fresh = self.beginning()
         if self.render_mode is not None:
@@ -194,10 +205,19 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
             final["shaping"] = np.where(self._ended, paid, 0.0)
             paid[which] = 0.0
         self.rules.kernels.begin(self._states, which, self._pool, True)
+        if self.restarts:
+            self._go_back(np.flatnonzero(seen.terminated))
         self._paint_all(which)
         self.rules.kernels.look(self._states, which, seen, *self.rules.more)
         infos = {"final_obs": observations, "final_info": _infos(final, self._ended)}
         return infos | {f"_{key}": self._ended.copy() for key in infos}
+
+    def _go_back(self, lost: Ints) -> None:
+        """Return a share of the games that were `lost` to an earlier state, with the random stream that they have."""
+        luck = coins(self._states[lost, STREAM]) / self.restarts if len(lost) else np.empty(0)
+        steps = LEAST_BACK + (luck * (MOST_BACK - LEAST_BACK + 1)).astype(np.int64)
+        for i, back in zip(lost[luck < 1], steps[luck < 1], strict=True):
+            self._states[i, STREAM + 1 :] = self.past[-min(back, len(self.past))][i, STREAM + 1 :]
 
     def _checked_actions(self, actions: Any) -> Ints:
         actions = array("actions", actions, f"integers of shape ({self.num_envs},)")

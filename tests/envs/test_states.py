@@ -7,6 +7,8 @@ from mergefall.game2048 import board
 from mergefall.tetris import game
 from mergefall.tetris.keys import STATUS
 
+from .test_api import equal
+
 TETRIS, G2048 = "mergefall/Tetris-v0", "mergefall/Game2048-v0"
 KEYS, VERSUS = "mergefall/TetrisKeys-v0", "mergefall/TetrisVersus-v0"
 GAMES = [
@@ -54,6 +56,36 @@ def test_states_are_the_inverse_of_observations(env_id, kwargs):
             with pytest.raises(ValueError, match=rf"^{name}[^ ]* is {wrong[name][at]}; expected "):
                 read(wrong)
         seen, *_, info = envs.step([rng.choice(np.flatnonzero(row)) for row in info["action_mask"]])
+
+
+@each_game
+def test_restarts_go_on_from_earlier_states_with_other_luck(env_id, kwargs):
+    """Of the games lost, and of no others; a batch that gets states and past goes on alike."""
+    make = {"num_envs": 16, "autoreset_mode": "SameStep", "restarts": 0.7, "max_episode_steps": 400, **kwargs}
+    envs, rng = gym.make_vec(env_id, **make).unwrapped, np.random.default_rng(0)
+    twin, (seen, info) = gym.make_vec(env_id, **make).unwrapped, envs.reset(seed=0)
+    past, lost, back, steps_word = [], 0, 0, envs.rules.steps_word
+    for step in range(600):
+        if step == 200:
+            twin.restore_state(envs.clone_state())
+            twin.past.extend(envs.past)
+        past.append(envs.clone_state())
+        actions = [rng.choice(np.flatnonzero(row)) for row in info["action_mask"]]
+        seen, rewards, terminated, truncated, info = envs.step(actions)
+        states = envs.clone_state()
+        if step >= 200:
+            equal(twin.step(actions), (seen, rewards, terminated, truncated, info))
+        equal(envs.rules.observations(states), seen)
+        assert not states[truncated & ~terminated, steps_word].any()
+        for i in np.flatnonzero(terminated):
+            before = [one[i] for one in past[-120:]]
+            lost, earlier = lost + 1, [(one[1:] == states[i, 1:]).all() for one in before]
+            back += states[i, steps_word] > 0
+            assert states[i, steps_word] == 0 or any(earlier[: max(1, len(earlier) - 9)])
+            assert states[i, 0] not in [one[0] for one in before]
+    assert back > lost / 4 if lost > 9 else env_id == KEYS
+    with pytest.raises(ValueError, match=r"restarts is 0\.5; expected 0, or autoreset_mode='SameStep'"):
+        gym.make_vec(env_id, 2, restarts=0.5, **kwargs)
 
 
 @pytest.mark.parametrize(

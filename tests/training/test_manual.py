@@ -57,7 +57,7 @@ def test_learners_are_described_with_hyper_parameters_and_presets(page, algorith
     text = page(f"train {algorithm} --help")
     games = ["mergefall/Tetris-v0" if algorithm in ("afterstate", "cma-es") else "mergefall/Game2048-v0"]
     given = load_preset(algorithm, games[0])
-    assert f"\n    {games[0]}: " in text
+    assert f"\n    {games[0]} --preset small: " in text
     for name in set(given) - {"n_timesteps", "env_kwargs", "max_episode_steps"}:
         assert re.search(rf":param {name}:|`{name}`", text), name
     assert f"n_timesteps={given['n_timesteps']}" in " ".join(text.split())

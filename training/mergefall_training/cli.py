@@ -358,8 +358,7 @@ def train(
         algorithm: `maskable-ppo`, `dqn`; with a teacher `distill`, `kickstart`; `ntuple` (2048); `afterstate`, `cma-es`
             (Tetris). Or a run's folder, with `--resume` and no options but `--device`: the folder says all else.
         where: The environment.
-        preset: Preset other than the usual one, such as `5min`; `mergefall train ALGORITHM --help` lists them. A time
-            is that of two quiet cores that multiply in bfloat16; others take two to three times as long in 2048.
+        preset: `small` (default), or another such as `medium`; `mergefall train ALGORITHM --help` lists them.
         set: Hyper-parameter to change, NAME=VALUE in YAML; may be repeated.
         timesteps: Steps of all environments together; default: the preset's.
         seed: Training seed, by default 0; runs with different seeds share neither games nor initial weights.

@@ -105,7 +105,7 @@ def training_page(algorithm: str) -> str:
         defaults = module.arguments_of(kind)
         told = [cls for cls in kind.__mro__ if not cls.__module__.startswith("mergefall")][:1]
     presets = [
-        f"{env_id}{f' --preset {name}' if name else ''}: {', '.join(f'{key}={value}' for key, value in given.items())}"
+        f"{env_id} --preset {name}: {', '.join(f'{key}={value}' for key, value in given.items())}"
         for env_id, name, given in presets_of(algorithm)
     ]
     sections = {

@@ -29,7 +29,7 @@ def advance(state, action, bits, after, game):
     after[:] = state
     cells, rows, cols = board_in(after)
     gain = move_cells(cells, rows, cols, action)
-    return put_tile(cells, bits), game.rewards * payment(gain, 0, 1, game.paid), False
+    return put_tile(cells, bits), game.rewards * payment(gain, 0, 1, game.paid, False), False
 
 
 @kernel

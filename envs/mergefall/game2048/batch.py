@@ -24,7 +24,7 @@ BLOCK = U(64)  # games
 COLUMNS = 9
 UPPER, LOWER, STREAM, SHAPE, ACTION, BOARD, ROWS, GAIN, STATUS = (U(64 * i) for i in range(COLUMNS))
 SCRATCH = int(BLOCK) * COLUMNS  # words
-SCORE, LOG2, GOAL = range(3)  # the rewards, in the order of `Rules.reward`
+SCORE, LOG2, GOAL, SURVIVAL = range(4)  # the rewards, in the order of `Rules.reward`
 
 
 class Seen(NamedTuple):
@@ -45,16 +45,19 @@ class Seen(NamedTuple):
 
 
 @kernel
-def payment(score, top, goal, paid):
+def payment(score, top, goal, paid, over):
     """The reward of a move: NaN for one that is not described here.
 
     - `score`: of the move, 0 if it is illegal. `top`, `goal`: the largest rank after it, and that which is the goal.
-    - `paid`: SCORE, LOG2 or GOAL.
+    - `over`: whether the game is over, by the goal or because no move is legal.
+    - `paid`: SCORE, LOG2, GOAL or SURVIVAL.
     """
     if paid == SCORE:
         return np.float64(score)
     if paid == LOG2:
         return np.log2(1.0 + score)
+    if paid == SURVIVAL:
+        return -np.float64(over and (goal == 0 or top < goal))
     return np.float64(top >= goal) if paid == GOAL else np.nan
 
 
@@ -141,7 +144,7 @@ def step(first, end, states, actions, fresh, pool, rules, out):
 
     - `states: uint64[games, words]`, `actions: int64[games]`, `fresh: bool[games]`.
     - `pool: uint8[n, rows·cols]`: starts, for `board.begin`.
-    - `rules`: (`packed.lines_for` the boards' size, the reward SCORE, LOG2 or GOAL, illegal actions and steps that
+    - `rules`: (`packed.lines_for` the boards' size, the index of the reward, illegal actions and steps that
       truncate; 0 for no cap).
     - `out`: a `Seen`, which the results are written to.
     """
@@ -163,7 +166,7 @@ def step(first, end, states, actions, fresh, pool, rules, out):
                 legal, gain, over = True, 0, False
             else:
                 legal, gain, mask, over, top = _finish(states, i, four_by_four, scratch, j)
-            reward = payment(gain, top, core.goal_of(states[i, core.SHAPE]), paid)
+            reward = payment(gain, top, core.goal_of(states[i, core.SHAPE]), paid, over)
             stuck = np.int64(states[i, core.ILLEGAL]) >= illegal_limit
             capped = (max_steps > 0) & (np.int64(states[i, core.STEPS]) >= max_steps)
             out.rewards[i], out.terminated[i], out.truncated[i] = reward, over, stuck | capped
@@ -209,4 +212,5 @@ def afterstates(states, paid, boards, rewards, legal):
             gain = core.move_cells(boards[i, action], rows, cols, action)
             legal[i, action], rewards[i, action] = gain >= 0, 0.0
             if gain >= 0:
-                rewards[i, action] = payment(gain, boards[i, action].max(), core.goal_of(states[i, core.SHAPE]), paid)
+                goal = core.goal_of(states[i, core.SHAPE])
+                rewards[i, action] = payment(gain, boards[i, action].max(), goal, paid, False)

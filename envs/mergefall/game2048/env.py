@@ -57,6 +57,7 @@ class Game2048Env(GameEnv):
     - `reward="score"`: the sum of the tiles that the move made by merging.
     - `reward="log2"`: log2(1 + that sum).
     - `reward="goal"`: 1 for the move that makes the tile `goal`, else 0.
+    - `reward="survival"`: −1 when no move is left, else 0.
 
     With `shaping`, each step also pays F = γΦ(s′) − Φ(s), where Φ is 0 in a terminal state.
 
@@ -80,7 +81,7 @@ class Game2048Env(GameEnv):
 
     - `rows`, `cols`: int from 2 to 6, the size of the board; default: 4.
     - `goal`: int, the tile that ends the game, a power of two from 8; default: None, play until no move is legal.
-    - `reward`: `"score"` (default), `"log2"` or `"goal"`, which needs a `goal`; see Rewards.
+    - `reward`: `"score"` (default), `"log2"`, `"survival"`, or `"goal"`, which needs a `goal`; see Rewards.
     - `illegal_limit`: int ≥ 1, illegal actions in a row that truncate the episode; default: 100.
     - `shaping`: a mapping for potential-based shaping, such as `{"potential": "nneonneo", "gamma": 0.99}`; default:
       None. `mergefall.shaping` describes its keys.
@@ -133,7 +134,7 @@ class Game2048Env(GameEnv):
         truncated = not legal and self._numbers[ILLEGAL] >= self._limit
         reward = float(gain)
         if not self._pays_score:
-            reward = batch.payment(gain, top, self.rules.goal_rank, self.rules.reward_index)
+            reward = batch.payment(gain, top, self.rules.goal_rank, self.rules.reward_index, over)
         return self._cells.copy(), reward, over, truncated, info
 
     def get_keys_to_action(self) -> dict[tuple[int, ...], int]:

@@ -70,7 +70,7 @@ class Rules(GameRules):
     rows: int = argument(4, "observations", SMALLEST, LARGEST)
     cols: int = argument(4, "observations", SMALLEST, LARGEST)
     goal: int | None = argument(None, "game")
-    reward: Literal["score", "log2", "goal"] = argument("score", "training")
+    reward: Literal["score", "log2", "goal", "survival"] = argument("score", "training")
     illegal_limit: int = argument(100, "training", 1, MOST_COUNTED)
 
     name, size, figures, headline = "2048", ("rows", "cols"), ("score", "max_tile"), "score"

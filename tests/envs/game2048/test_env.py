@@ -21,8 +21,8 @@ START = "2 2 4 ./. . . ./. . . ./. . . ."
 
 def test_every_reward_is_described():
     count = len(Rules.choices("reward"))
-    assert all(np.isfinite(payment(4, 3, 3, reward)) for reward in range(count))
-    assert np.isnan(payment(4, 3, 3, count))  # not as one of the others
+    assert all(np.isfinite(payment(4, 3, 3, reward, False)) for reward in range(count))
+    assert np.isnan(payment(4, 3, 3, count, False))  # not as one of the others
 
 
 def test_log2_rewards():
@@ -42,6 +42,18 @@ def test_log2_rewards():
         for action in np.flatnonzero(rewards):
             env.restore_state(states)
             assert env.step(action)[1] == rewards[action]
+
+
+@pytest.mark.parametrize(("goal", "last"), [(None, -1), (8, 0)])
+def test_survival_pays_for_no_more_than_the_lost_game(goal, last):
+    env, rewards, over = Game2048Env(2, 2, goal=goal, reward="survival"), [], False
+    _, info = env.reset(seed=0)
+    while not over:
+        assert not env.afterstates()[1].any()
+        _, reward, over, _, info = env.step(int(info["action_mask"].argmax()))
+        rewards.append(reward)
+    assert len(rewards) > 3
+    assert rewards == [0] * (len(rewards) - 1) + [last]
 
 
 def test_the_goal_ends_the_game():

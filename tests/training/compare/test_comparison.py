@@ -227,13 +227,13 @@ def test_agents_train_on_the_contests_board_and_not_on_the_presets(tmp_path):
 
 
 def test_a_contest_is_played_with_each_preset(tmp_path):
-    players = "players: [{train: {algorithm: ntuple}}, {train: {algorithm: ntuple, preset: small}, label: small}]"
-    text = "games: [{name: small, env: mergefall/Game2048-v0, episodes: 5, presets: [2min, 2h], " + players + "}]"
+    players = "players: [{train: {algorithm: ntuple}}, {train: {algorithm: ntuple, preset: four-tuples}, label: few}]"
+    text = "games: [{name: small, env: mergefall/Game2048-v0, episodes: 5, presets: [small, large], " + players + "}]"
     suite = load_suite(write_suite(tmp_path, text=text))
-    assert [contest.name for contest in suite.contests] == ["small-2min", "small-2h"]
+    assert [contest.name for contest in suite.contests] == ["small-small", "small-large"]
     for contest, steps in zip(suite.contests, (120_000_000, 7_200_000_000), strict=True):
         assert contest.players[0].training.config(contest, seed=0).timesteps == steps
-        assert contest.players[1].training.preset == "small"
+        assert contest.players[1].training.preset == "four-tuples"
 
 
 def test_games_that_are_played_apart_end_in_one_file(pair, tmp_path):

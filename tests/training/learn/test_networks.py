@@ -188,20 +188,22 @@ def test_the_most_probable_keys_bring_the_piece_to_the_best_placement(piece, key
 # -- the first layer of 2048's -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rows", "cols"), [(4, 4), (2, 3), (5, 6)])
-def test_lines_by_a_kernel_are_those_of_matrix_products_and_so_are_their_gradients(rows, cols):
-    extractor = RanksAfterstates(gym.spaces.Box(0, 17, (rows, cols), np.uint8), 9, 4)
-    rng, parameters = np.random.default_rng(rows * cols), [*extractor.across.parameters(), *extractor.down.parameters()]
-    boards = rng.integers(0, extractor.ranks, (37, rows, cols)).astype(np.uint8)
+@pytest.mark.parametrize(("rows", "cols", "threads"), [(4, 4, 1), (4, 4, 3), (2, 3, 2), (5, 6, 2)])
+def test_layers_by_kernels_are_those_of_matrix_products_and_so_are_their_gradients(rows, cols, threads):
+    extractor = RanksAfterstates(gym.spaces.Box(0, 17, (rows, cols), np.uint8), 9, 12, 5)
+    extractor.threads, n = threads, 400
+    rng, parameters = np.random.default_rng(rows * cols), list(extractor.parameters())
+    boards = rng.integers(0, extractor.ranks, (n, rows, cols)).astype(np.uint8)
     boards[rng.random(boards.shape) < 0.3] = 0
-    found = extractor._lines(boards, torch.device("cpu"))
+    found = extractor._features(boards, torch.device("cpu"))
     across, down = (table_of(layer, 9) for layer in (extractor.across, extractor.down))
-    ranks = torch.from_numpy(boards).int()
+    ranks = torch.from_numpy(canonical(boards)).int()
     lines = [extractor._products(ranks, across), extractor._products(ranks.transpose(1, 2), down)]
-    expected = torch.cat(lines, dim=1).flatten(1).relu()
+    lines = torch.cat(lines, dim=1).flatten(1).relu()
+    expected = extractor.last(extractor.middle(lines).relu()).relu()
     torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5)
     above = torch.randn(found.shape)
-    ours, theirs = (torch.autograd.grad(lines, parameters, above) for lines in (found, expected))
+    ours, theirs = (torch.autograd.grad(features, parameters, above) for features in (found, expected))
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
 
 

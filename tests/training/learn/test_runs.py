@@ -125,13 +125,13 @@ def test_what_learns_tetris_does_not_learn_2048(algorithm, complaint):
 def test_presets_are_sound(algorithm, env_id, name):
     """Those with a teacher: `test_students.py`. The preset `network` goes with a network's file."""
     if name != "network":
-        begun(configure(algorithm, env_id, preset=name or None))
+        begun(configure(algorithm, env_id, preset=name))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_hyperparameter_is_refused_by_name(algorithm):
     env_id, name, _ = presets_of(algorithm)[0]
-    config = configure(algorithm, env_id, preset=name or None)
+    config = configure(algorithm, env_id, preset=name)
 
     def check(**changed):
         begun(replace(config, hyperparameters=config.hyperparameters | changed))

@@ -164,7 +164,7 @@ def test_the_temperature_starts_anew_with_each_teacher():
     ("algorithm", "env_id", "name"), [(one, *found[:2]) for one in LEARNERS for found in presets_of(one)]
 )
 def test_the_teachers_of_the_presets_need_the_observation_alone(algorithm, env_id, name):
-    config = configure(algorithm, env_id, preset=name or None)
+    config = configure(algorithm, env_id, preset=name)
     jobs = teachers_of(config.hyperparameters["teacher"], config=config).jobs
     assert jobs
     assert all(job.player.start(0) is None or job.player.caches for job in jobs)

@@ -7,7 +7,7 @@ training/README.md, shows a file.
 
 With `league: true` every player plays matches against every other one, from either side, `episodes` of each.
 
-`presets: [2min, 5min]` stands for a contest with each of these presets, which trainings take that name none. With
+`presets: [small, medium]` stands for a contest with each of these presets, which trainings take that name none. With
 several rates of the adversary, ``rate: [0, 0.1, 1]``, the players play once at each, and one table shows all means.
 """
 
@@ -23,7 +23,7 @@ from mergefall.typing import Dict, FilePath
 from mergefall_baselines.player import title
 
 from mergefall_training.files import in_places, made, read_yaml
-from mergefall_training.learn.presets import configure
+from mergefall_training.learn.presets import SMALL, configure
 from mergefall_training.learn.run import Config
 from mergefall_training.play.match import Match
 from mergefall_training.play.workers import task
@@ -69,7 +69,7 @@ class Training:
             interval=self.interval,
             episodes=self.episodes,
             seed=seed,
-            preset=self.preset,
+            preset=self.preset or SMALL,
         )
 
 

@@ -1,10 +1,8 @@
 """Reads presets, which are good hyper-parameters to start from, and makes run configurations of them.
 
 Each learner has a file `preset.yaml`, which maps algorithms to environment ids, and these to hyper-parameters with
-rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` and `max_episode_steps`. The key
-`others` maps names to further presets, each as the differences from the usual one. A preset that is named by a time
-takes about as long, or less, on two quiet cores that multiply in bfloat16 (AMX or AVX-512 BF16). Other cores take two
-to three times as long in 2048: `distill --preset 2min` 4 min 45 s (training seed 0).
+rl_zoo3's names. Every preset also has `n_timesteps`, and may have `env_kwargs` and `max_episode_steps`. That is the
+preset `small`, the usual one; the key `others` maps names to further presets, each as the differences from it.
 """
 
 from pathlib import Path
@@ -20,15 +18,17 @@ from mergefall_training.learn import folder_of
 from mergefall_training.learn.run import Config
 
 EVALUATIONS = 10  # of a run, by default
+SMALL = "small"
+OF_OLD = {"2min": SMALL, "5min": SMALL, "20min": "medium", "2h": "large"}  # presets of version 0.1.0
 
 
-def load_preset(algorithm: str, env_id: str, name: str | None = None) -> Dict:
+def load_preset(algorithm: str, env_id: str, name: str = SMALL) -> Dict:
     """An algorithm's preset for an environment, or else for another environment of the same game but its size.
 
-    `name` is one of the preset's `others`; default: the usual preset. Raises ValueError if there is no such preset.
+    Raises ValueError if there is no such preset.
 
-    >>> load_preset("ntuple", "mergefall/Game2048-v0", "2min")["n_timesteps"]
-    120000000
+    >>> load_preset("ntuple", "mergefall/Game2048-v0", "medium")["n_timesteps"]
+    1200000000
     """
     presets, env_id = _presets(algorithm), env_id.rpartition(":")[2]
     game = gym.registry[env_id].entry_point if env_id in gym.registry else None
@@ -36,12 +36,11 @@ def load_preset(algorithm: str, env_id: str, name: str | None = None) -> Dict:
     if not alike:
         raise ValueError(f"{algorithm} has no preset for {env_id!r}; there are presets for {', '.join(presets)}")
     preset = presets.get(env_id, presets[alike[0]])
-    others = preset.pop("others", {})
-    if name is not None and name not in others:
-        raise ValueError(
-            f"{algorithm} has no preset {name!r} for {env_id}; expected none, or one of: {', '.join(others) or 'none'}"
-        )
-    chosen = preset | others.get(name, {})
+    named = {SMALL: {}, **preset.pop("others", {})}
+    if name not in named:
+        since = f", which is {OF_OLD[name]!r} now," if OF_OLD.get(name) in named else ""
+        raise ValueError(f"{algorithm} has no preset {name!r}{since} for {env_id}; expected {' or '.join(named)}")
+    chosen = preset | named[name]
     if env_id not in presets:
         sizes = game_of(env_id).size
         chosen["env_kwargs"] = {
@@ -56,11 +55,11 @@ def usual_env(algorithm: str) -> str:
 
 
 def presets_of(algorithm: str) -> list[tuple[str, str, Dict]]:
-    """An algorithm's presets: (environment's id, name, settings); the usual one has the name ""."""
+    """An algorithm's presets: (environment's id, name, settings), each `small` before its others."""
     rows = []
     for env_id, preset in _presets(algorithm).items():
         others = preset.pop("others", {})
-        rows += [(env_id, name, settings) for name, settings in {"": preset, **others}.items()]
+        rows += [(env_id, name, settings) for name, settings in {SMALL: preset, **others}.items()]
     return rows
 
 
@@ -79,14 +78,14 @@ def configure(
     interval: int | None = None,
     episodes: int = 30,
     seed: int = 0,
-    preset: str | None = None,
+    preset: str = SMALL,
 ) -> Config:
     """A run's configuration: the preset, overridden by the arguments.
 
     Args:
         changed: hyper-parameters that differ from the preset's.
         interval: steps between evaluations; default: a tenth of `timesteps`.
-        preset: name of one of the preset's `others`; default: the usual preset.
+        preset: its name.
 
     >>> config = configure("maskable-ppo", env_kwargs={"rows": 3}, changed={"gamma": 0.9}, timesteps=1000)
     >>> config.env_kwargs["rows"], config.hyperparameters["gamma"], config.interval

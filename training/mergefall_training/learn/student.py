@@ -3,14 +3,13 @@
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from mergefall.games import map_parts
 from mergefall.typing import Dict, Options
-from sb3_contrib import MaskablePPO
 
 from mergefall_training.learn.run import Config
 from mergefall_training.learn.sb3 import train as sb3
+from mergefall_training.learn.sb3.train import NativeMaskablePPO
 from mergefall_training.learn.teachers import Teachers
 from mergefall_training.learn.training import hyperparameters_of
 
@@ -28,6 +27,7 @@ class StudentHyperparameters:
       and its second-best value.
     - `workers`: Threads that the teacher labels on.
     - `n_envs`: Games that the student plays at once.
+    - `restarts`: Share of the games lost that go on from an earlier state, as for MaskablePPO.
     - `n_steps`: Steps of each game before the network learns.
     - `batch_size`: Boards per gradient step.
     - `learning_rate`: Learning rate of Adam; text such as `lin_0.005` falls linearly to 0.
@@ -45,6 +45,7 @@ class StudentHyperparameters:
     gap_share: float = 0.3
     workers: int = 1
     n_envs: int = 512
+    restarts: float = 0.0
     n_steps: int = 4
     batch_size: int = 1024
     learning_rate: float | str = "lin_0.005"
@@ -60,7 +61,7 @@ class StudentHyperparameters:
         return 1.0
 
 
-class Student(MaskablePPO):
+class Student(NativeMaskablePPO):
     """MaskablePPO for learners with a teacher, which override `train`.
 
     - `h`: hyper-parameters.
@@ -87,11 +88,6 @@ class Student(MaskablePPO):
         spaces: Any = getattr(self.observation_space, "spaces", self.observation_space)
         shaped = map_parts(lambda part, space: part.cpu().numpy().reshape(-1, *space.shape), steps.observations, spaces)
         return steps, shaped, steps.action_masks.cpu().numpy() > 0
-
-    def _update_info_buffer(self, infos: Any, dones: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """Read the infos of games that end: only they have figures, and to make those of all takes long."""
-        over = np.flatnonzero(dones)
-        super()._update_info_buffer([infos[i] for i in over], np.ones(len(over)))
 
     def outputs(self, observations: Any, masks: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """(log-probabilities [n, actions], values [n]) of a batch as `observed` returns it."""

@@ -41,7 +41,7 @@ def run_or_model(name: str, value: Any) -> None:
 # Ranges of hyper-parameters by their names, rl_zoo3's where it has one. Other integers are at least 1, other numbers 0.
 SHARES = (
     *("gamma", "gae_lambda", "td_lambda", "tau", "average", "coherence", "exploration_rate"),
-    *("exploration_fraction", "exploration_initial_eps", "exploration_final_eps"),
+    *("restarts", "exploration_fraction", "exploration_initial_eps", "exploration_final_eps"),
 )
 POSITIVE = ("max_grad_norm", "target_kl", "gap_share", "spread")
 RATES = ("learning_rate", "clip_range", "clip_range_vf")  # may fall, as `lin_0.1` says

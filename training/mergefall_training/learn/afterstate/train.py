@@ -46,6 +46,7 @@ class Hyperparameters:
     """The hyper-parameters of a run, by rl_zoo3's names where it has one.
 
     - `n_envs`: games played at once.
+    - `restarts`: share of the games lost that go on from an earlier state (`mergefall.vector.GameVectorEnv`).
     - `n_steps`: of each game before the network learns.
     - `n_epochs`: passes over these steps.
     - `batch_size`: afterstates of a gradient step.
@@ -58,6 +59,7 @@ class Hyperparameters:
     """
 
     n_envs: int = 256
+    restarts: float = 0.0
     n_steps: int = 16
     n_epochs: int = 4
     batch_size: int = 1024
@@ -91,6 +93,7 @@ class Learner(training.Learner):
             config.env_id,
             h.n_envs,
             autoreset_mode="SameStep",
+            restarts=h.restarts,
             max_episode_steps=config.max_episode_steps,
             **kwargs,
         )
@@ -176,6 +179,7 @@ class Learner(training.Learner):
     def state(self) -> Dict:
         return {
             "games": self.envs.clone_state(),
+            "past": list(self.envs.unwrapped.past),
             "layers": self.layers.state_dict(),
             "averaged": self.averaged.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -184,6 +188,7 @@ class Learner(training.Learner):
 
     def restore(self, step: int, state: Options) -> None:
         self.envs.restore_state(state["games"])
+        self.envs.unwrapped.past.extend(state["past"])
         self.step, self.observations = step, self.envs.observations()
         self.random.set_state(state["random"])
         self.take_over(state)

@@ -9,7 +9,7 @@ A run's steps are moves. All threads adjust the same weights, without locks.
 
 Example::
 
-    mergefall train ntuple --preset 2min --out runs/ntuple
+    mergefall train ntuple --out runs/ntuple
     mergefall evaluate runs/ntuple --episodes 100
 
 Sources: Szubert & Jaśkowski (2014), afterstates; Beal & Smith (1999) and Jaśkowski (2018), temporal coherence; Guei,

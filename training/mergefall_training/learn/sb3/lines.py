@@ -1,4 +1,4 @@
-"""Parts of `RanksAfterstates`: the canonical images of boards, and the first layer, by a kernel on CPUs.
+"""Parts of `RanksAfterstates`: the canonical images of boards, and its layers on CPUs.
 
 A one-hot line has a single 1 for each cell, and for each pair of neighbours, so its product with a matrix is a sum of a
 few rows of the matrix. Adding these takes a twentieth of the operations of the matrix product, forwards and backwards.
@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from mergefall import game2048
 from mergefall.kernels import kernel, unowned
+from mergefall.threads import share
 from mergefall.typing import Bytes, Ints
 
 STEEP = 5  # larger differences of rank count as this
 DIFFERENCES = 2 * STEEP + 4  # kinds of neighbours: both empty, the first, the second, −STEEP to STEEP
+FEWEST = 128  # boards of a thread
 
 
 def neighbours(ranks: int) -> Bytes:
@@ -29,10 +31,9 @@ def canonical(boards: Bytes) -> Bytes:
 
     The images of a board all have the same canonical one. Boards that are not square have four instead of eight.
     """
-    n, rows, cols = boards.shape
-    images = boards.reshape(n, -1).take(_images(rows, cols), axis=1)
-    largest = images.view(f"S{rows * cols}")[:, :, 0].argmax(axis=1)
-    return images[np.arange(n), largest].reshape(boards.shape)
+    turned = np.empty_like(boards)
+    _turn(boards.reshape(len(boards), -1), _images(*boards.shape[1:]), turned.reshape(len(boards), -1))
+    return turned
 
 
 @cache
@@ -41,63 +42,131 @@ def _images(rows: int, cols: int) -> Ints:
     return game2048.images(np.arange(rows * cols).reshape(rows, cols))[0].reshape(-1, rows * cols)
 
 
+@kernel
+def _turn(boards, images, turned):
+    boards, images, turned = unowned((boards, images, turned))
+    for i in range(len(boards)):
+        largest = 0
+        for k in range(1, len(images)):
+            for cell in range(boards.shape[1]):
+                ours, theirs = boards[i, images[k, cell]], boards[i, images[largest, cell]]
+                if ours != theirs:
+                    largest = k if ours > theirs else largest
+                    break
+        for cell in range(boards.shape[1]):
+            turned[i, cell] = boards[i, images[largest, cell]]
+
+
 @kernel(fastmath=True)
 def _add(boards, rows, cols, kinds, across, down, sums, backwards):
-    """Write the sums of some rows of tables for the lines of boards; `backwards`, add these to the rows.
+    """Write the sums of some rows of tables for the lines of boards, 0 if negative; `backwards`, add these to the rows.
 
     - `across`, `down`: tables float32[lines, inputs + 1, channels] of rows and columns. The row of each cell, of each
       pair of neighbours, and the last one, the bias, add up.
     - `sums`: float32[n, lines, channels].
     """
     boards, kinds, across, down, sums = unowned((boards, kinds, across, down, sums))
-    ranks, places = len(kinds), np.empty(2 * max(rows, cols), np.uint64)
+    ranks = len(kinds)
     for line in range(rows + cols):  # one table after the other, each of which fits the fastest cache
         table = across[line] if line < rows else down[line - rows]
         count, first, stride = (cols, line * cols, 1) if line < rows else (rows, line - rows, cols)
         for i in range(len(boards)):
-            for k in range(count):
-                cell = first + k * stride
-                places[k] = k * ranks + np.int64(boards[i, cell])
-                places[count + k] = count * ranks + k * DIFFERENCES
-                if k < count - 1:
-                    places[count + k] += kinds[boards[i, cell], boards[i, cell + stride]]
             total = sums[i, line]
-            if not backwards:
-                total[:] = 0
-            for place in places[: 2 * count]:
-                row = table[place]
+            for k in range(count):
+                cell, last = first + k * stride, k == count - 1
+                pair = count * ranks + k * DIFFERENCES
+                if not last:
+                    pair += np.int64(kinds[boards[i, cell], boards[i, cell + stride]])
+                one, two = table[np.uint64(k * ranks + np.int64(boards[i, cell]))], table[np.uint64(pair)]
                 for c in range(total.size):
                     if backwards:
-                        row[c] += total[c]
+                        one[c] += total[c]
+                        two[c] += total[c]
+                    elif k == 0:
+                        total[c] = one[c] + two[c]
+                    elif last:
+                        total[c] = max(total[c] + (one[c] + two[c]), np.float32(0))
                     else:
-                        total[c] += row[c]
+                        total[c] += one[c] + two[c]
 
 
-class LineSums(torch.autograd.Function):
-    """Linear layers on one-hot lines, float32[n, rows + cols, channels], rows first.
+class Layers(torch.autograd.Function):
+    """Rectified layers on the lines of canonical boards: `Layers.apply(threads, boards, kinds, dtype, across, down,
+    *layers)`.
 
-    `LineSums.apply(boards, kinds, across, down)`:
-
+    - `threads`: threads that share the boards, forwards and backwards. PyTorch's own, which share each product, mostly
+      wait for each other.
     - `boards`: ranks uint8[n, rows, cols].
     - `kinds`: `neighbours(ranks)`.
-    - `across`, `down`: `table_of` the layers for rows and for columns. The inputs are the one-hot ranks of a line's
-      cells, then the one-hot kinds of its neighbours.
+    - `dtype`: that of all layers but the first.
+    - `across`, `down`: `table_of` the first layer for rows and for columns. The inputs are the one-hot ranks of a
+      line's cells, then the one-hot kinds of its neighbours.
+    - `layers`: weights and biases of further layers.
+
+    Returns float32[n, features].
     """
 
     @staticmethod
-    def forward(ctx: Any, boards: Bytes, kinds: Bytes, across: torch.Tensor, down: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, threads: int, boards: Bytes, kinds: Bytes, dtype: torch.dtype, *parameters: torch.Tensor
+    ) -> Any:
         n, rows, cols = boards.shape
-        sums = torch.empty(n, rows + cols, across.shape[2])
-        ctx.of_boards = boards.reshape(n, -1), rows, cols, kinds
-        ctx.tables = across.shape, down.shape
-        _add(*ctx.of_boards, across.detach().numpy(), down.detach().numpy(), sums.numpy(), False)
-        return sums
+        tables = [part.detach().numpy() for part in parameters[:2]]
+        layers = [part.to(dtype) for part in parameters[2:]]
+        threads = max(1, min(threads, n // FEWEST))
+        parts = [slice(n * i // threads, n * (i + 1) // threads) for i in range(threads)]
+        passed: list[Any] = [None] * threads
+
+        def work(i: int) -> None:
+            part = canonical(boards[parts[i]]).reshape(-1, rows * cols)
+            sums = torch.empty(len(part), rows + cols, tables[0].shape[2])
+            _add(part, rows, cols, kinds, *tables, sums.numpy(), False)
+            values = [sums.flatten(1).to(dtype)]
+            for weight, bias in zip(layers[::2], layers[1::2], strict=True):
+                values.append(torch.addmm(bias, values[-1], weight.T).relu_())
+            passed[i] = part, values
+
+        _each(work, threads)
+        ctx.all = rows, cols, kinds, [part.shape for part in tables], layers, parts, passed
+        return torch.cat([values[-1].float() for _, values in passed])
 
     @staticmethod
     def backward(ctx: Any, *above: torch.Tensor) -> Any:
-        across, down = map(torch.zeros, ctx.tables)
-        _add(*ctx.of_boards, across.numpy(), down.numpy(), above[0].contiguous().numpy(), True)
-        return None, None, across, down
+        rows, cols, kinds, shapes, layers, parts, passed = ctx.all
+        gradients: list[Any] = [None] * len(parts)
+
+        def work(i: int) -> None:
+            (part, values), found = passed[i], []
+            gradient = above[0][parts[i]].to(values[0].dtype)
+            for weight, (before, after) in zip(
+                layers[-2::-2], zip(values[-2::-1], values[:0:-1], strict=True), strict=True
+            ):
+                gradient = torch.ops.aten.threshold_backward(gradient, after, 0)
+                found += [gradient.sum(0), gradient.T @ before]
+                gradient = gradient @ weight
+            gradient = torch.ops.aten.threshold_backward(gradient, values[0], 0).float()
+            tables = [torch.zeros(shape) for shape in shapes]
+            sums = gradient.view(len(part), rows + cols, -1).numpy()
+            _add(part, rows, cols, kinds, *(table.numpy() for table in tables), sums, True)
+            gradients[i] = tables + found[::-1]
+
+        _each(work, len(parts))
+        return None, None, None, None, *(torch.stack(shares).sum(0).float() for shares in zip(*gradients, strict=True))
+
+
+def _each(work: Any, threads: int) -> None:
+    """Call `work(i)` on as many threads; with more than one, PyTorch computes alone in each."""
+    before = torch.get_num_threads()
+
+    def alone(i: int) -> None:
+        if threads > 1 and torch.get_num_threads() > 1:
+            torch.set_num_threads(1)
+        with torch.no_grad():
+            work(i)
+
+    share(alone, range(threads), threads)
+    if torch.get_num_threads() < before:
+        torch.set_num_threads(before)
 
 
 def table_of(layer: torch.nn.Linear, channels: int) -> torch.Tensor:

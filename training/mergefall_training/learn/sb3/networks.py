@@ -26,7 +26,7 @@ from stable_baselines3.dqn.policies import DQNPolicy
 from torch import nn
 
 from mergefall_training.learn.afterstate.inputs import tetris_afterstates, tetris_inputs
-from mergefall_training.learn.sb3.lines import DIFFERENCES, LineSums, canonical, neighbours, table_of
+from mergefall_training.learn.sb3.lines import DIFFERENCES, Layers, canonical, neighbours, table_of
 
 ILLEGAL = -1e8  # the logit of an illegal action
 SHARP = 10.0  # makes the worth, the cost and the bias of `KeysAfterstates` learn faster than the weights of layers
@@ -71,7 +71,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
     - `blocks`: residual blocks of two layers each, between the layers of `hidden` and of `features_dim` features; for
       large networks, which are slow without a GPU.
 
-    With `mixed_precision`, which learners may set, the layers compute in bfloat16.
+    With `mixed_precision` the layers compute in bfloat16, and without a GPU on `threads` threads. Learners set both.
     """
 
     kinds: Any
@@ -97,7 +97,7 @@ class RanksAfterstates(BaseFeaturesExtractor):
         )
         self.last = nn.Linear(hidden, features_dim)
         self.register_buffer("kinds", torch.from_numpy(neighbours(self.ranks)), persistent=False)
-        self.mixed_precision = False
+        self.mixed_precision, self.threads = False, 1
 
     def forward(self, observations: torch.Tensor, actions: torch.Tensor | None = None) -> torch.Tensor:
         """The features of all afterstates, or those of one of the `actions` int64[n] of each board alone."""
@@ -107,27 +107,31 @@ class RanksAfterstates(BaseFeaturesExtractor):
         if actions is not None:
             boards, scores = boards[np.arange(len(boards)), actions.cpu().numpy()], scores.gather(1, actions[:, None])
         # Higher ranks than the highest one, which no game has, count as this.
-        ranks = np.minimum(canonical(boards.reshape(-1, *boards.shape[-2:])), np.uint8(self.ranks - 1))
+        ranks = np.minimum(boards.reshape(-1, *boards.shape[-2:]), np.uint8(self.ranks - 1))
         with torch.autocast(device.type, torch.bfloat16, enabled=self.mixed_precision):
-            features = self.middle(self._lines(ranks, device)).relu()
-            for block in self.blocks:
-                features = features + block(features)
-            features = self.last(features).relu().float()
-        return torch.cat([features.view(len(boards), -1), scores], dim=1)
+            features = self._features(ranks, device)
+        return torch.cat([features.float().view(len(boards), -1), scores], dim=1)
 
-    def _lines(self, boards: Bytes, device: torch.device) -> torch.Tensor:
-        """The first layer: features of all rows, then of all columns, [n, (rows + cols) · channels]."""
+    def _features(self, boards: Bytes, device: torch.device) -> torch.Tensor:
+        """The features of boards, [n, features_dim]."""
         tables = [table_of(layer, self.channels) for layer in (self.across, self.down)]
         dtype = torch.bfloat16 if self.mixed_precision else torch.float32
+        after = [self.middle] if len(self.blocks) else [self.middle, self.last]
         if device.type == "cpu":
-            return LineSums.apply(boards, self.kinds.numpy(), *tables).to(dtype).relu_().flatten(1)
-        ranks = torch.from_numpy(boards).to(device).int()
-        both = zip((ranks, ranks.transpose(1, 2)), tables, strict=True)
-        lines = [self._products(one, table.to(dtype)) for one, table in both]
-        return torch.cat(lines, dim=1).flatten(1).relu()
+            parameters = [part for layer in after for part in (layer.weight, layer.bias)]
+            features: Any = Layers.apply(self.threads, boards, self.kinds.numpy(), dtype, *tables, *parameters)
+        else:
+            ranks = torch.from_numpy(canonical(boards)).to(device).int()
+            both = zip((ranks, ranks.transpose(1, 2)), tables, strict=True)
+            features = torch.cat([self._products(one, table.to(dtype)) for one, table in both], dim=1).flatten(1).relu()
+            for layer in after:
+                features = layer(features).relu()
+        for block in self.blocks:
+            features = features + block(features)
+        return self.last(features).relu() if len(self.blocks) else features
 
     def _products(self, ranks: torch.Tensor, table: torch.Tensor) -> torch.Tensor:
-        """The sums of `LineSums` for lines int32[n, lines, cells], by matrix products, which suit GPUs."""
+        """The sums of table rows for lines int32[n, lines, cells], by matrix products, which suit GPUs."""
         pairs = self.kinds[ranks[:, :, :-1], ranks[:, :, 1:]]
         # `nn.functional.one_hot` is int64, which takes four times the memory of bfloat16.
         planes = [

@@ -3,6 +3,7 @@
 Hyper-parameters have rl_zoo3's names: the arguments of the algorithm's class, and
 
 - `policy`, `n_envs`: name of the policy, number of environments.
+- `restarts`: share of the games lost that go on from an earlier state (`mergefall.vector.GameVectorEnv`).
 - `normalize`: true divides rewards by the running standard deviation of the return. Observations are never normalised.
 - `mixed_precision`: true computes large layers of `ranks-afterstates` in bfloat16 where that is fast.
 - `env_wrapper`: wrappers of the training environments (`wrappers.wrapped`).
@@ -41,11 +42,22 @@ from mergefall_training.learn.sb3.networks import network_of, parameters_of, pol
 from mergefall_training.learn.sb3.vec_env import make_vec_env
 from mergefall_training.learn.training import RATES, check_values, schedule
 
-CLASSES: Dict = {"maskable-ppo": MaskablePPO, "dqn": AfterstatesDQN}
+
+class NativeMaskablePPO(MaskablePPO):
+    """MaskablePPO that reads the infos of games that end alone: only they have figures, and to make all takes long."""
+
+    def _update_info_buffer(self, infos: Any, dones: Any) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+        over = np.flatnonzero(dones)
+        super()._update_info_buffer([infos[i] for i in over], np.ones(len(over)))
+
+
+CLASSES: Dict = {"maskable-ppo": NativeMaskablePPO, "dqn": AfterstatesDQN}
 REWARDS = ("reward", "goal", "shaping")  # arguments of an environment that say what it pays
 KNOWN = 1e6  # steps that another run's unit of rewards counts as
 # Hyper-parameters beside the arguments of an algorithm's class, which has the others by default.
-OURS = dict(policy=None, n_envs=1, normalize=False, mixed_precision=False, env_wrapper=None, warm_start=None)
+OURS = dict(
+    policy=None, n_envs=1, restarts=0.0, normalize=False, mixed_precision=False, env_wrapper=None, warm_start=None
+)
 NOT_TO_SET = (
     *("self", "env", "policy", "seed", "device", "verbose", "tensorboard_log", "_init_setup_model"),
     *("rollout_buffer_class", "rollout_buffer_kwargs", "replay_buffer_class", "replay_buffer_kwargs"),
@@ -121,6 +133,7 @@ class Learner(training.Learner):
             "counters": {name: getattr(model, name) for name in COUNTERS if hasattr(model, name)},
             "last": [model._last_obs, model._last_original_obs, model._last_episode_starts],
             "games": native.envs.clone_state(),
+            "past": list(native.envs.unwrapped.past),
             "sums": [native.returns, native.lengths],
             "random": {
                 "numpy": np.random.get_state(),  # noqa: NPY002 (Stable-Baselines3 draws from it)
@@ -142,6 +155,7 @@ class Learner(training.Learner):
         model = self.model
         native, normalize = model.env.unwrapped, model.get_vec_normalize_env()
         native.envs.restore_state(state["games"])
+        native.envs.unwrapped.past.extend(state["past"])
         native.returns[:], native.lengths[:] = state["sums"]
         if normalize is not None:
             statistics = normalize.ret_rms
@@ -190,7 +204,7 @@ def build(config: Config, device: str = "auto") -> Any:
     says so. `warm_start` is not loaded. Raises ValueError for bad hyper-parameters.
 
     >>> from mergefall_training.learn.presets import configure
-    >>> model = build(configure("maskable-ppo", preset="2min"), "cpu")
+    >>> model = build(configure("maskable-ppo"), "cpu")
     >>> type(model).__name__, type(model.policy).__name__, model.n_envs, model.gamma
     ('MaskablePPO', 'AfterstatesPolicy', 256, 0.99)
     """
@@ -226,6 +240,7 @@ def model_of(kind: Any, chosen: Options, config: Config, device: str) -> Any:
         config.env_kwargs,
         config.max_episode_steps,
         chosen["env_wrapper"],
+        restarts=chosen["restarts"],
     )
     if chosen["normalize"]:
         envs = VecNormalize(envs, norm_obs=False, gamma=chosen["gamma"])

@@ -118,16 +118,17 @@ def make_vec_env(
     env_kwargs: Options | None = None,
     max_episode_steps: int | None = None,
     env_wrapper: Any = None,
+    **kwargs: Any,
 ) -> NativeVecEnv:
     """Like Stable-Baselines3's `make_vec_env`, but natively batched.
 
-    `env_wrapper` lists wrappers, as `wrappers.wrapped` takes them.
+    `env_wrapper` lists wrappers, as `wrappers.wrapped` takes them; other arguments are those of `gym.make_vec`.
 
     >>> envs = make_vec_env("mergefall/Game2048-v0", n_envs=3, seed=0)
     >>> envs.reset().shape, envs.env_method("action_masks").shape
     ((3, 4, 4), (3, 4))
     """
-    kwargs = {"max_episode_steps": max_episode_steps, **(env_kwargs or {})}
+    kwargs |= {"max_episode_steps": max_episode_steps, **(env_kwargs or {})}
     native = gym.make_vec(env_id, n_envs, autoreset_mode=AutoresetMode.SAME_STEP, **kwargs)
     envs = NativeVecEnv(wrapped(native, env_wrapper))
     if seed is not None:
