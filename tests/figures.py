@@ -24,7 +24,7 @@ it. Its fields:
                            mean is that at rate 0
     ms                     wall time of a move in milliseconds
     command, date          what prints it again, and the day on which it was first written down
-    version                of the package that it needs, if today's no longer has the command or the player
+    commit                 that it needs, if today's package no longer has the command, the player or the preset
     note                   what a reader must know about this figure alone
     trials                 setting -> mean, of settings that were tried beside this one
 
@@ -57,7 +57,6 @@ PAGES = [
 ]
 FULL = re.compile(r"^Full tables?: .*$", re.MULTILINE)
 MARKED = re.compile(r"(<!-- figures: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
-COMMITS = {"0.1.0": "bc93abe"}  # of versions, which have no tags
 
 
 def value(record, what="", interval=True):
@@ -138,7 +137,7 @@ def difference(name):
 
 def label(record):
     about = [record["note"]] if "note" in record else []
-    about += [f"version {record['version']}, commit {COMMITS[record['version']]}"] if "version" in record else []
+    about += [f"commit {record['commit']}"] if "commit" in record else []
     return record["label"] + (f" ({'; '.join(about)})" if about else "")
 
 
@@ -343,7 +342,7 @@ QUESTIONS = {
     ),
     "distill-teachers": Question(
         "Does a distilled agent pass its teacher?",
-        "Distillation alone by the steps of preset `2min`, five training seeds each.",
+        "Distillation alone, two million boards in 2048 and 400,000 in Tetris, five training seeds each.",
         WHO | EITHER | EACH,
     ),
     # Shaping.
@@ -497,12 +496,10 @@ WAYS = {
     "expert iteration, no teacher": "expert-iteration",
 }
 TIMES = {
-    "2048, `2min`": "ways-2048-",
-    "2048, `5min`": "ways-2048-5min-",
-    "2048, `20min`": "ways-2048-20min-",
-    "Tetris, `2min`": "ways-tetris-2min-",
-    "Tetris, `5min`": "ways-tetris-5min-",
-    "Tetris, `20min`": "ways-tetris-20min-",
+    "2048, `small`": "ways-2048-5min-",
+    "2048, `medium`": "ways-2048-20min-",
+    "Tetris, `small`": "ways-tetris-5min-",
+    "Tetris, `medium`": "ways-tetris-20min-",
 }
 
 
@@ -518,7 +515,7 @@ def rows_of(name, known):
         return QUESTIONS[name].columns, [record for record in known if record["question"] == name]
     columns, ids = EXTRACTS[name]
     named = {record["id"]: record for record in known}
-    rows = [{key: named[id][key] for key in named[id] if key not in ("note", "version")} for id in ids.split()]
+    rows = [{key: named[id][key] for key in named[id] if key not in ("note", "commit")} for id in ids.split()]
     return columns, [
         row | {"label": row.get("short", row["label"]), "command": row.get("again", row.get("command"))} for row in rows
     ]

@@ -66,7 +66,7 @@ def test_records_are_whole():
     for record in RECORDS:
         required, optional = (set(names.split()) for names in REQUIRED[record.get("kind", "figure")])
         assert required <= record.keys(), record
-        assert record.keys() - required - optional <= {"kind", "id", "question", "options", "env_kwargs", "version"}
+        assert record.keys() - required - optional <= {"kind", "id", "question", "options", "env_kwargs", "commit"}
         assert datetime.date.fromisoformat(record["date"])
         if "high" in record:
             assert record["low"] <= record["mean"] <= record["high"], record
@@ -82,11 +82,11 @@ def test_records_are_whole():
 
 def test_players_of_records_exist():
     for record in RECORDS:
-        if record.get("player", "runs").partition("/")[0] not in ("runs", "results") and "version" not in record:
+        if record.get("player", "runs").partition("/")[0] not in ("runs", "results") and "commit" not in record:
             commands.check_player(record["player"], record["options"])
 
 
 def test_commands_exist():
-    today = [record for record in RECORDS if "version" not in record]
+    today = [record for record in RECORDS if "commit" not in record]
     for command in {record[key] for record in today for key in ("command", "again") if key in record}:
         commands.check(command)

@@ -56,7 +56,7 @@ REFUSED = {  # by learner and options, a part of what is said
     "maskable-ppo --set learning_rat=1": "maskable-ppo has no 'learning_rat'; it has batch_size, clip_range",
     "maskable-ppo --set policy=CnnPolic": "policy is 'CnnPolic'; expected one of",
     "maskable-ppo --set 'policy_kwargs={depth: 3}'": "maskable-ppo cannot be made of {",
-    "maskable-ppo --set batch_size=24": "batch_size is 24; expected a divisor of n_envs · n_steps, 2048, above 1",
+    "maskable-ppo --set batch_size=24": "batch_size is 24; expected a divisor of n_envs · n_steps, 4096, above 1",
     "maskable-ppo --set warm_start=nothing": "there is no file nothing; expected a mergefall model",
     "maskable-ppo --set env_wrapper=fear": "env_wrapper is 'fear'; expected a list of {NAME: ARGUMENTS}",
     "maskable-ppo --device cuad": "device is 'cuad'; expected auto, cpu, or another that PyTorch finds here",
