@@ -1,6 +1,5 @@
 """Parts that learners with PyTorch share: the device, fused updates, mixed precision."""
 
-import os
 from typing import Any
 
 import torch
@@ -33,4 +32,4 @@ def quicken(policy: Any, mixed_precision: bool) -> None:
     for module in policy.modules():
         if hasattr(module, "mixed_precision"):
             module.mixed_precision = mixed_precision and fast
-            module.threads = int(os.environ.get("OMP_NUM_THREADS") or cores())
+            module.threads = cores()

@@ -265,6 +265,7 @@ def process_pool(workers: int) -> Generator[ProcessPoolExecutor]:
 
 
 def _start_worker(threads: int) -> None:
+    os.environ["PYTHON_CPU_COUNT"] = str(threads)  # which `cores` reads
     os.environ.setdefault("OMP_NUM_THREADS", str(threads))
     if "torch" in sys.modules:  # it has read the variable
         sys.modules["torch"].set_num_threads(int(os.environ["OMP_NUM_THREADS"]))

@@ -206,7 +206,7 @@ def build(config: Config, device: str = "auto") -> Any:
     >>> from mergefall_training.learn.presets import configure
     >>> model = build(configure("maskable-ppo"), "cpu")
     >>> type(model).__name__, type(model.policy).__name__, model.n_envs, model.gamma
-    ('MaskablePPO', 'AfterstatesPolicy', 256, 0.99)
+    ('NativeMaskablePPO', 'AfterstatesPolicy', 512, 0.999)
     """
     kind = CLASSES[config.algorithm]
     defaults = dict(sorted((arguments_of(kind) | OURS).items()))
