@@ -1,7 +1,7 @@
 """The part of batched environments that both games share: checks, seeds, autoreset, infos with their `_key` masks."""
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -260,12 +260,14 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
         """The batched observation of all games now, as the last reset or step returned it."""
         return self.rules.observations(self._states)
 
-    def restore_state(self, state: Words) -> None:
-        """Return to states from `clone_state`.
+    def restore_state(self, state: Words, past: Iterable[Words] | None = None) -> None:
+        """Return to states from `clone_state`; `past`: to what `restarts` go back, as in the attribute `past`.
 
         Raises ValueError for another number of states, and for states of other rules or damaged ones.
         """
+        before = self.past if past is None else [self.rules.restored(one, self._states) for one in past]
         self._states = self.rules.restored(state, self._states)
+        self.past = deque(before, self.past.maxlen)
         self._ended = self.rules.ended(self._states, self.max_episode_steps)
         self._started = True
         self._paint_all(self._everyone)

@@ -130,8 +130,8 @@ class VectorWrapper(gym.vector.VectorWrapper):
     def clone_state(self) -> Any:
         return self.env.clone_state()
 
-    def restore_state(self, state: Any) -> None:
-        self.env.restore_state(state)
+    def restore_state(self, state: Any, past: Any = None) -> None:
+        self.env.restore_state(state, past)
 
 
 class ViewObservation(gym.ObservationWrapper[Any, Any, Any], RecordConstructorArgs):

@@ -67,8 +67,7 @@ def test_restarts_go_on_from_earlier_states_with_other_luck(env_id, kwargs):
     past, lost, back, steps_word = [], 0, 0, envs.rules.steps_word
     for step in range(600):
         if step == 200:
-            twin.restore_state(envs.clone_state())
-            twin.past.extend(envs.past)
+            twin.restore_state(envs.clone_state(), envs.past)
         past.append(envs.clone_state())
         actions = [rng.choice(np.flatnonzero(row)) for row in info["action_mask"]]
         seen, rewards, terminated, truncated, info = envs.step(actions)

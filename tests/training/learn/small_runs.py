@@ -18,7 +18,14 @@ TAUGHT_KEYS = OF_KEYS | {"teacher": {"player": "tetris/keys", "placements": "dro
 SMALL_NETWORK = {"policy": "MlpPolicy", "policy_kwargs": {"net_arch": [4]}}
 ON_POLICY = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "n_epochs": 2, "normalize": True}
 OFF_POLICY = {"n_envs": 4, "learning_starts": 20, "buffer_size": 40, "batch_size": 8, "gradient_steps": 1}
-AFTERSTATE = {"n_envs": 8, "n_steps": 4, "batch_size": 16, "n_epochs": 2, "policy_kwargs": {"net_arch": [8]}}
+AFTERSTATE = {
+    "n_envs": 8,
+    "restarts": 0.5,
+    "n_steps": 4,
+    "batch_size": 16,
+    "n_epochs": 2,
+    "policy_kwargs": {"net_arch": [8]},
+}
 CMA_ES = {"heuristic": "bcts", "population": 12, "games": 2, "threads": 1}
 LEARNERS = {
     "distill": {"n_envs": 8, "n_steps": 4, "gradient_steps": 2, "batch_size": 32, "buffer_size": 128},

@@ -154,8 +154,7 @@ class Learner(training.Learner):
     def restore(self, step: int, state: Options) -> None:
         model = self.model
         native, normalize = model.env.unwrapped, model.get_vec_normalize_env()
-        native.envs.restore_state(state["games"])
-        native.envs.unwrapped.past.extend(state["past"])
+        native.envs.restore_state(state["games"], state["past"])
         native.returns[:], native.lengths[:] = state["sums"]
         if normalize is not None:
             statistics = normalize.ret_rms
