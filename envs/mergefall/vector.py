@@ -214,7 +214,7 @@ class GameVectorEnv(Games, gym.vector.VectorEnv[Any, Ints, Array]):
 
     def _go_back(self, lost: Ints) -> None:
         """Return a share of the games that were `lost` to an earlier state, with the random stream that they have."""
-        luck = coins(self._states[lost, STREAM]) / self.restarts if len(lost) else np.empty(0)
+        luck = coins(self._states[lost, STREAM]) / self.restarts
         steps = LEAST_BACK + (luck * (MOST_BACK - LEAST_BACK + 1)).astype(np.int64)
         for i, back in zip(lost[luck < 1], steps[luck < 1], strict=True):
             self._states[i, STREAM + 1 :] = self.past[-min(back, len(self.past))][i, STREAM + 1 :]

@@ -339,8 +339,9 @@ def train(
 ) -> Run:
     """Train in a run folder to the end. The folder can then be used as a player: `make(folder)`.
 
-    PyTorch computes on one thread, because small networks are not faster on two. The environment variable
-    `OMP_NUM_THREADS` changes that. The arguments are those of `open_run`.
+    PyTorch computes on one thread, because small networks are not faster on two, but for the layers that share boards
+    between threads (`sb3/lines.py`). The environment variable `OMP_NUM_THREADS` changes that. The arguments are those
+    of `open_run`.
     """
     trainer(config.algorithm)  # before the folder is made: packages may be missing
     torch: Any = sys.modules.get("torch")

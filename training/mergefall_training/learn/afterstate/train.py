@@ -187,7 +187,7 @@ class Learner(training.Learner):
         }
 
     def restore(self, step: int, state: Options) -> None:
-        self.envs.restore_state(state["games"], state["past"])
+        self.envs.restore_state(state["games"], state.get("past"))  # version 0.1.0 kept none
         self.step, self.observations = step, self.envs.observations()
         self.random.set_state(state["random"])
         self.take_over(state)

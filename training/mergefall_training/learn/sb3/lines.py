@@ -164,9 +164,11 @@ def _each(work: Any, threads: int) -> None:
         with torch.no_grad():
             work(i)
 
-    share(alone, range(threads), threads)
-    if torch.get_num_threads() < before:
-        torch.set_num_threads(before)
+    try:
+        share(alone, range(threads), threads)
+    finally:
+        if torch.get_num_threads() < before:
+            torch.set_num_threads(before)
 
 
 def table_of(layer: torch.nn.Linear, channels: int) -> torch.Tensor:
